@@ -1,0 +1,21 @@
+# One place for warnings, sanitizers and the compiler cache.
+find_program(RIDGE_CCACHE ccache)
+if(RIDGE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${RIDGE_CCACHE})
+endif()
+add_library(ridge_warnings INTERFACE)
+target_compile_options(ridge_warnings INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Werror;-Wshadow;-Wnon-virtual-dtor>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC 12 reports false positives of these two on its own headers at -O2 and above.
+  target_compile_options(ridge_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized;-Wno-restrict>)
+endif()
+if(RIDGE_SANITIZE STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+elseif(RIDGE_SANITIZE STREQUAL "thread")
+  add_compile_options(-fsanitize=thread)
+  add_link_options(-fsanitize=thread)
+elseif(RIDGE_SANITIZE)
+  message(FATAL_ERROR "RIDGE_SANITIZE is ${RIDGE_SANITIZE}: use address or thread")
+endif()
