@@ -1,0 +1,120 @@
+#include "formats/gguf.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <new>
+#include <system_error>
+#include <thread>
+
+#include "formats/gguf_parse.h"
+
+namespace ridge {
+
+Result<GgufFile> GgufFile::open(const std::string& path) {
+  RIDGE_ASSIGN(InputFile file, InputFile::open(path));
+  return parse(std::move(file));
+}
+
+Result<GgufFile> GgufFile::open_memory(std::span<const std::byte> bytes, std::string name) {
+  return parse(InputFile::borrow(bytes, std::move(name)));
+}
+
+Result<GgufFile> GgufFile::parse(InputFile file) try {
+  GgufFile out;
+  out.file_ = std::move(file);
+  RIDGE_TRY(parse_gguf(out.file_, &out.contents_));
+  return out;
+} catch (const std::bad_alloc&) {
+  return resource_exhausted("no memory for the metadata of a model file");
+}
+
+const GgufTensor* GgufFile::find_tensor(std::string_view name) const {
+  const auto& order = contents_.tensor_order;
+  const auto at = std::lower_bound(
+      order.begin(), order.end(), name,
+      [&](uint32_t i, std::string_view wanted) { return contents_.tensors[i].name < wanted; });
+  return at != order.end() && contents_.tensors[*at].name == name ? &contents_.tensors[*at] : nullptr;
+}
+
+Result<GgufTensor> GgufFile::tensor(std::string_view name) const {
+  const GgufTensor* const found = find_tensor(name);
+  if (found == nullptr) return not_found(path(), ": has no tensor ", printable(name));
+  if (!found->type->dtype)
+    return declined(path(), ": ", printable(name), " has type ", found->type->name, ": no kernel for it yet");
+  return *found;
+}
+
+Status GgufFile::read(const GgufTensor& tensor, void* out) const {
+  return read_range(tensor, 0, tensor.bytes, out);
+}
+
+Status GgufFile::read_range(const GgufTensor& tensor, int64_t first, int64_t count, void* out) const {
+  if (first < 0 || count < 0 || first > tensor.bytes || count > tensor.bytes - first)
+    return invalid_argument("bytes ", first, " + ", count, " are outside tensor ", printable(tensor.name),
+                            " of ", tensor.bytes, " bytes");
+  return file_.read(static_cast<uint64_t>(tensor.offset + first), static_cast<uint64_t>(count), out)
+      .within(text("tensor ", printable(tensor.name)));
+}
+
+Result<Buffer> GgufFile::read_all(int threads) const {
+  if (threads < 1 || threads > limits::kThreads)
+    return invalid_argument("threads is ", threads, ", wanted 1 to ", limits::kThreads);
+  RIDGE_ASSIGN(Buffer data, Buffer::allocate(data_bytes(), Pages::kHuge));
+  // Pieces of whole huge pages: two threads never fault the same page.
+  constexpr int64_t kPiece = 8 << 20;
+  std::atomic<int64_t> next{0};
+  std::mutex mutex;
+  Status failed;
+  const auto work = [&] {
+    for (int64_t first; (first = next.fetch_add(kPiece)) < data_bytes();) {
+      const Status status =
+          file_.read(static_cast<uint64_t>(data_offset() + first),
+                     static_cast<uint64_t>(std::min(kPiece, data_bytes() - first)), data.begin() + first);
+      if (status.ok()) continue;
+      const std::lock_guard lock(mutex);
+      if (failed.ok()) failed = status;
+      next = data_bytes();  // the others stop at their next piece
+    }
+  };
+  std::vector<std::thread> helpers;
+  try {
+    for (int i = 1; i < threads && i * kPiece < data_bytes(); ++i) helpers.emplace_back(work);
+  } catch (const std::exception&) {
+    // No thread, or no memory for one: those that run, and this one, do its work.
+  }
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  RIDGE_TRY(failed);
+  return data;
+}
+
+Tensor GgufFile::view(const GgufTensor& tensor, const Buffer& data) const {
+  return Tensor(data.begin() + (tensor.offset - data_offset()), *tensor.type->dtype, tensor.shape);
+}
+
+std::string_view foreign_file_kind(std::string_view first_bytes) {
+  const auto starts = [&](std::string_view prefix) { return first_bytes.substr(0, prefix.size()) == prefix; };
+  if (starts("version https://git-lfs")) return "a Git LFS pointer (fetch the file itself: git lfs pull)";
+  if (starts("PK\x03\x04")) return "a zip archive (a PyTorch checkpoint?)";
+  if (starts("\x1f\x8b")) return "a gzip archive";
+  if (starts("\x28\xb5\x2f\xfd")) return "a zstd archive";
+  if (starts("\x80\x02") || starts("\x80\x04")) return "a Python pickle";
+  if (starts("lmgg") || starts("fmgg") || starts("tjgg")) return "a GGML file from before GGUF (convert it)";
+  if (first_bytes.size() > 8 && first_bytes[8] == '{') return "a safetensors file";
+  const size_t letter = first_bytes.find_first_not_of(" \t\r\n");
+  if (letter == std::string_view::npos) return "";
+  const std::string_view rest = first_bytes.substr(letter);
+  const auto starts_tag = [&](std::string_view tag) {  // `tag` in lower case
+    return rest.size() >= tag.size() &&
+           std::equal(tag.begin(), tag.end(), rest.begin(), [](char wanted, char found) {
+             return wanted == (found >= 'A' && found <= 'Z' ? static_cast<char>(found + 32) : found);
+           });
+  };
+  if (starts_tag("<!doctype html") || starts_tag("<html")) return "an HTML page (a download that failed?)";
+  if (starts_tag("<?xml")) return "an XML page (a download that failed?)";
+  if (rest[0] == '{') return "JSON text (a download that failed?)";
+  return "";
+}
+
+}  // namespace ridge
