@@ -11,7 +11,7 @@ for argument in "$@"; do
 done
 case $object in *.o) ;; *) exit 0 ;; esac
 list=$object.weak
-nm --defined-only "$object" | sed -nE 's/^[0-9a-f]+ [WVuU] (.*)$/\1/p' | grep -v '^DW\.ref\.' >"$list" || true
+nm --defined-only "$object" | sed -nE 's/^[0-9a-f]+ [WV] (.*)$/\1/p' | grep -v '^DW\.ref\.' >"$list" || true
 if [ -s "$list" ]; then
   objcopy --remove-section .group --localize-symbols="$list" "$object"
 fi

@@ -1,0 +1,30 @@
+#include "ops/dispatch.h"
+
+#include "account/recorder.h"
+
+namespace ridge {
+
+Status run_eager(Stream& stream, const AnyOperator& op, const void* args) {
+  RIDGE_TRY(op.check(args));
+  RIDGE_ASSIGN(const Selection selection, op.select(stream.target(), args));
+  if (selection.workspace_bytes > stream.workspace_bytes())
+    return invalid_argument(op.name(), ": needs ", selection.workspace_bytes,
+                            " bytes of workspace, the stream has ", stream.workspace_bytes());
+  if (stream.recorder() == nullptr) return op.run(selection, stream, args);
+  CallRecord record;
+  record.op = op.name(), record.kernel = op.kernel_name(selection), record.label = op.name();
+  record.shape = op.shape(args), record.cost = op.cost(selection, args);
+  record.begin_ns = now_ns();
+  const Status status = op.run(selection, stream, args);
+  record.end_ns = now_ns();
+  stream.recorder()->record(std::move(record));
+  return status;
+}
+
+AnyOperator* find_operator(std::string_view name) {
+  for (AnyOperator* op : operators())
+    if (name == op->name()) return op;
+  return nullptr;
+}
+
+}  // namespace ridge

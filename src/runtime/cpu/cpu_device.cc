@@ -1,0 +1,32 @@
+#include "runtime/cpu/cpu_device.h"
+
+#include <cstring>
+
+namespace ridge {
+
+Result<std::unique_ptr<CpuDevice>> CpuDevice::create(const CpuOptions& options) {
+  auto device = std::make_unique<CpuDevice>();
+  if (options.isa > native_isa())
+    return declined("instruction set ", isa_name(options.isa), ": this processor has ",
+                    isa_name(native_isa()), " at most");
+  device->target_ = {"cpu", options.isa == Isa::none ? native_isa() : options.isa};
+  RIDGE_ASSIGN(device->team_, ThreadTeam::create(options.threads == 0 ? allowed_cores() : options.threads));
+  device->crossover_bytes_ = options.crossover_bytes;
+  return device;
+}
+
+std::string CpuDevice::describe() const {
+  return text("cpu, ", isa_name(target_.isa), ", ", team_->threads(),
+              team_->threads() == 1 ? " thread" : " threads");
+}
+
+Result<std::unique_ptr<Stream>> CpuDevice::create_stream() {
+  return {std::make_unique<CpuStream>(*this)};
+}
+
+Status CpuDevice::upload(void* to, const void* from, int64_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+  return {};
+}
+
+}  // namespace ridge

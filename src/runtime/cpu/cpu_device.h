@@ -1,0 +1,83 @@
+#pragma once
+// The CPU as a device: a thread team and an instruction set.
+
+#include <algorithm>
+
+#include "runtime/cpu/team.h"
+#include "runtime/device.h"
+
+namespace ridge {
+
+struct CpuOptions {
+  int threads = 0;      // 0: allowed_cores()
+  Isa isa = Isa::none;  // none: native_isa()
+  // Below this many bytes of work one thread is faster than meeting a second; `ridge probe` measures it.
+  double crossover_bytes = 96 << 10;
+};
+
+class CpuDevice : public Device {
+ public:
+  static Result<std::unique_ptr<CpuDevice>> create(const CpuOptions& options = {});
+  const Target& target() const override { return target_; }
+  std::string describe() const override;
+  Result<std::unique_ptr<Stream>> create_stream() override;
+  Result<Buffer> allocate(int64_t bytes) override { return Buffer::allocate(bytes, Pages::kHuge); }
+  Status upload(void* to, const void* from, int64_t bytes) override;
+  Status download(void* to, const void* from, int64_t bytes) override { return upload(to, from, bytes); }
+  ThreadTeam& team() { return *team_; }
+  double crossover_bytes() const { return crossover_bytes_; }
+
+ private:
+  Target target_;
+  std::unique_ptr<ThreadTeam> team_;
+  double crossover_bytes_ = 0;
+};
+
+/// Streams of one CpuDevice share its team: use them from one thread at a time.
+class CpuStream final : public Stream {
+ public:
+  explicit CpuStream(CpuDevice& device) : device_(device) {}
+  const Target& target() const override { return device_.target(); }
+  Status synchronize() override { return {}; }
+  ThreadTeam& team() { return device_.team(); }
+  int threads() const { return device_.team().threads(); }
+
+  /// Threads worth waking for work that touches `bytes` (for compute-bound work: as many bytes as it would
+  /// take as long to move).
+  int threads_for(double bytes) const {
+    if (bytes < device_.crossover_bytes()) return 1;
+    return static_cast<int>(
+        std::clamp(bytes / (device_.crossover_bytes() / 2), 1.0, static_cast<double>(threads())));
+  }
+
+  /// body(i) for i in [0, items), contiguous shares per thread. `bytes_each`: see threads_for.
+  /// Which thread runs an item never changes its result.
+  template <class Body>
+  Status for_each(int64_t items, double bytes_each, const Body& body) {
+    return for_ranges(items, bytes_each, [&](int64_t first, int64_t last, int) {
+      for (int64_t i = first; i < last; ++i) body(i);
+    });
+  }
+  /// body(first, last, thread) once per thread that has items.
+  template <class Body>
+  Status for_ranges(int64_t items, double bytes_each, const Body& body) {
+    if (items <= 0) return {};
+    const auto threads =
+        static_cast<int>(std::min<int64_t>(items, threads_for(bytes_each * static_cast<double>(items))));
+    team().run(threads, [&](int thread) {
+      const int64_t first = items * thread / threads, last = items * (thread + 1) / threads;
+      if (first < last) body(first, last, thread);
+    });
+    return {};
+  }
+
+ private:
+  CpuDevice& device_;
+};
+
+/// Kernels of the CPU backend receive this from dispatch, which has matched the backend.
+inline CpuStream& as_cpu(Stream& stream) {
+  return static_cast<CpuStream&>(stream);
+}
+
+}  // namespace ridge

@@ -1,0 +1,135 @@
+#include "runtime/cpu/team.h"
+
+#include <immintrin.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <set>
+
+#include "base/limits.h"
+
+namespace ridge {
+
+namespace {
+
+// About 20 us of spinning: longer than any gap between two operators of a step, shorter than a time slice.
+constexpr int kSpins = 2000;
+
+template <class Value, class Changed>
+void wait_until(const std::atomic<Value>& value, Value seen, const Changed& changed) {
+  for (int spin = 0; spin < kSpins; ++spin) {
+    if (changed()) return;
+    _mm_pause();
+  }
+  while (!changed()) {
+    value.wait(seen, std::memory_order_acquire);
+    seen = value.load(std::memory_order_acquire);
+  }
+}
+
+/// CPUs of the quota of this process's control group (version 2 or 1); infinity when there is none.
+double quota_cores() {
+  double quota = HUGE_VAL, period = 100000;
+  char first[32] = "";
+  if (FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "r")) {
+    if (std::fscanf(f, "%31s %lf", first, &period) == 2 && std::strcmp(first, "max") != 0)
+      quota = std::atof(first);
+    std::fclose(f);
+  } else if (FILE* q = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "r")) {
+    if (std::fscanf(q, "%lf", &quota) != 1 || quota <= 0) quota = HUGE_VAL;
+    std::fclose(q);
+    if (FILE* p = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "r")) {
+      if (std::fscanf(p, "%lf", &period) != 1) period = 100000;
+      std::fclose(p);
+    }
+  }
+  return quota / period;
+}
+
+/// "socket:core" of a logical CPU, so that hyper-threads of one core count once.
+std::string core_of(int cpu) {
+  long package = 0, core = cpu;
+  for (const auto& [name, value] :
+       {std::pair{"physical_package_id", &package}, std::pair{"core_id", &core}}) {
+    char path[128];
+    std::snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/%s", cpu, name);
+    if (FILE* f = std::fopen(path, "r")) {
+      if (std::fscanf(f, "%ld", value) != 1) *value = cpu;
+      std::fclose(f);
+    }
+  }
+  return text(package, ":", core);
+}
+
+}  // namespace
+
+int allowed_cores() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  if (sched_getaffinity(0, sizeof mask, &mask) != 0) return 1;
+  std::set<std::string> cores;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &mask)) cores.insert(core_of(cpu));
+  const double quota = std::max(1.0, std::floor(quota_cores()));
+  return std::max(1, static_cast<int>(std::min<double>(static_cast<double>(cores.size()), quota)));
+}
+
+Result<std::unique_ptr<ThreadTeam>> ThreadTeam::create(int threads) {
+  if (threads < 1 || threads > limits::kThreads)
+    return invalid_argument("threads is ", threads, ": use 1 to ", limits::kThreads);
+  std::unique_ptr<ThreadTeam> team(new ThreadTeam(threads));
+  try {
+    for (int t = 1; t < threads; ++t) team->workers_.emplace_back([raw = team.get(), t] { raw->serve(t); });
+  } catch (const std::system_error& e) {
+    return resource_exhausted("cannot start thread ", team->workers_.size() + 1, " of ", threads, ": ",
+                              e.what());
+  }
+  return team;
+}
+
+ThreadTeam::~ThreadTeam() {
+  stop_.store(true, std::memory_order_relaxed);
+  round_.fetch_add(1, std::memory_order_release);
+  round_.notify_all();
+  for (auto& w : workers_) w.join();
+}
+
+void ThreadTeam::start(Entry entry, const void* work, int threads) {
+  threads = std::min(threads, threads_);
+  entry_ = entry, work_ = work, active_ = threads;
+  pending_.store(threads_ - 1, std::memory_order_relaxed);
+  round_.fetch_add(1, std::memory_order_release);
+  round_.notify_all();
+  entry(work, 0);
+  for (int32_t left = pending_.load(std::memory_order_acquire); left != 0;
+       left = pending_.load(std::memory_order_acquire))
+    wait_until(pending_, left, [&] { return pending_.load(std::memory_order_acquire) != left; });
+}
+
+void ThreadTeam::serve(int thread) {
+  for (uint32_t seen = 0;;) {
+    wait_until(round_, seen, [&] { return round_.load(std::memory_order_acquire) != seen; });
+    seen = round_.load(std::memory_order_acquire);
+    if (stop_.load(std::memory_order_relaxed)) return;
+    if (thread < active_) entry_(work_, thread);
+    if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) pending_.notify_one();
+  }
+}
+
+void ThreadTeam::barrier(int threads) {
+  if (threads <= 1) return;
+  const uint32_t generation = generation_.load(std::memory_order_acquire);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(threads)) {
+    arrived_.store(0, std::memory_order_relaxed);
+    generation_.store(generation + 1, std::memory_order_release);
+    generation_.notify_all();
+    return;
+  }
+  wait_until(generation_, generation,
+             [&] { return generation_.load(std::memory_order_acquire) != generation; });
+}
+
+}  // namespace ridge
