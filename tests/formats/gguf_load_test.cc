@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
+#include <vector>
 
 #include "base/files.h"
 #include "formats/gguf.h"

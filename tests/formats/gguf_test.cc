@@ -6,7 +6,9 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
+#include <vector>
 
 #include "formats/gguf_bytes.h"
 #include "formats/gguf_writer.h"
