@@ -15,7 +15,17 @@ import sentencepiece
 from sentencepiece import sentencepiece_model_pb2 as sp_proto
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-CONTROL, USER_DEFINED = 3, 4  # tokenizer.ggml.token_type
+NORMAL, CONTROL, USER_DEFINED, BYTE = 1, 3, 4, 6  # tokenizer.ggml.token_type
+
+
+def byte_of_char():
+    """GPT-2's alphabet: printable Latin-1 stands for itself, the other bytes for U+0100 and up, in order."""
+    printable = [*range(0x21, 0x7f), *range(0xa1, 0xad), *range(0xae, 0x100)]
+    rest = [b for b in range(256) if b not in printable]
+    return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(rest)}
+
+
+BYTE_OF_CHAR = byte_of_char()
 
 
 def sha256(path):
@@ -140,3 +150,23 @@ class GgufTokenizer:
     def prompt_ids(self, text, parse_special=False):
         """As the engine feeds a prompt: BOS first where the file asks for it."""
         return ([self.bos] if self.add_bos else []) + self.encode(text, parse_special)
+
+    def decode(self, ids):
+        """Bytes of the ids, special tokens as their text."""
+        out = bytearray()
+        for i in ids:
+            token, kind = self.tokens[i], self.types[i]
+            if self.kind == "gpt2" and kind != CONTROL:
+                out += bytes(BYTE_OF_CHAR[c] for c in token)
+            elif kind == BYTE:
+                out.append(int(token[3:5], 16))
+            else:
+                out += (token.replace("\u2581", " ") if kind == NORMAL else token).encode()
+        return bytes(out)
+
+    def missing_bytes(self):
+        """Bytes that no token stands for: the BPE model drops them (it names no unknown token)."""
+        if self.kind != "gpt2":
+            return []
+        known = set(self.tokens)
+        return sorted(b for c, b in BYTE_OF_CHAR.items() if c not in known)
