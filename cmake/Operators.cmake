@@ -24,42 +24,68 @@ function(ridge_camel name out)
   set(${out} ${camel} PARENT_SCOPE)
 endfunction()
 
-# Writes the registration of every operator folder into `path`.
-function(ridge_write_registration path)
-  set(includes "#include \"ops/registry.h\"\n")
+# Writes one registration file per operator and the list of all into `folder`; their paths into `out`.
+function(ridge_write_registration folder out)
+  set(files "")
   set(declarations "")
-  set(definitions "")
   set(list "")
-  file(GLOB folders CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/*)
-  foreach(folder IN LISTS folders)
-    get_filename_component(op ${folder} NAME)
-    if(NOT EXISTS ${folder}/${op}.h)
+  file(GLOB ops CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops/*)
+  foreach(path IN LISTS ops)
+    get_filename_component(op ${path} NAME)
+    if(NOT EXISTS ${path}/${op}.h)
       continue()
     endif()
     ridge_camel(${op} camel)
-    string(APPEND includes "#include \"ops/${op}/${op}.h\"\n")
+    set(kernels "")
     set(adds "")
-    file(GLOB cpu CONFIGURE_DEPENDS ${folder}/*_cpu.cc)
+    file(GLOB cpu CONFIGURE_DEPENDS ${path}/*_cpu.cc)
     foreach(isa avx512 avx2 scalar)
       foreach(file IN LISTS cpu)
         get_filename_component(name ${file} NAME_WE)
-        string(APPEND declarations "namespace ridge::${isa} { void ${name}(Kernels<${camel}Args>&); }\n")
+        string(APPEND kernels "namespace ${isa} { void ${name}(Kernels<${camel}Args>&); }\n")
         string(APPEND adds "    r->add(\"cpu\", Isa::${isa}, ${isa}::${name});\n")
       endforeach()
     endforeach()
     if(RIDGE_CUDA)
-      file(GLOB cuda CONFIGURE_DEPENDS ${folder}/*_cuda.cu)
+      file(GLOB cuda CONFIGURE_DEPENDS ${path}/*_cuda.cu)
       foreach(file IN LISTS cuda)
         get_filename_component(name ${file} NAME_WE)
-        string(APPEND declarations "namespace ridge::cuda { void ${name}(Kernels<${camel}Args>&); }\n")
+        string(APPEND kernels "namespace cuda { void ${name}(Kernels<${camel}Args>&); }\n")
         string(APPEND adds "    r->add(\"cuda\", Isa::none, cuda::${name});\n")
       endforeach()
     endif()
-    string(APPEND definitions "template <>\nAnyOperator& registered<${camel}Args>() {\n  static Registered<${camel}Args>* const one = [] {\n    auto* r = new Registered<${camel}Args>(describe_${op}());\n${adds}    return r;\n  }();\n  return *one;\n}\n")
-    string(APPEND list "      &registered<${camel}Args>(),\n")
+    file(CONFIGURE OUTPUT ${folder}/register_${op}.cc @ONLY CONTENT "// Written by cmake/Operators.cmake.
+#include \"ops/registry.h\"
+#include \"ops/${op}/${op}.h\"
+namespace ridge {
+${kernels}template <>
+AnyOperator& registered<${camel}Args>() {
+  static Registered<${camel}Args>* const one = [] {
+    auto* r = new Registered<${camel}Args>(describe_${op}());
+${adds}    return r;
+  }();
+  return *one;
+}
+AnyOperator& registered_${op}() { return registered<${camel}Args>(); }
+}  // namespace ridge
+")
+    list(APPEND files ${folder}/register_${op}.cc)
+    string(APPEND declarations "AnyOperator& registered_${op}();\n")
+    string(APPEND list "      &registered_${op}(),\n")
   endforeach()
-  set(content "// Written by cmake/Operators.cmake.\n${includes}\n${declarations}\nnamespace ridge {\n${definitions}const std::vector<AnyOperator*>& operators() {\n  static const std::vector<AnyOperator*> all = {\n${list}  };\n  return all;\n}\n}  // namespace ridge\n")
-  file(CONFIGURE OUTPUT ${path} CONTENT "${content}" @ONLY)
+  file(CONFIGURE OUTPUT ${folder}/operators.cc @ONLY CONTENT "// Written by cmake/Operators.cmake.
+#include \"ops/any_operator.h\"
+namespace ridge {
+${declarations}const std::vector<AnyOperator*>& operators() {
+  static const std::vector<AnyOperator*> all = {
+${list}  };
+  return all;
+}
+}  // namespace ridge
+")
+  # Checks and conformance, not kernels: compile time matters more than speed.
+  set_source_files_properties(${files} PROPERTIES COMPILE_OPTIONS "-O1")
+  set(${out} ${files} ${folder}/operators.cc PARENT_SCOPE)
 endfunction()
 
 function(ridge_library)
@@ -70,8 +96,7 @@ function(ridge_library)
   list(FILTER sources EXCLUDE REGEX "/src/runtime/cuda/")
   set(objects "")
   if(EXISTS ${CMAKE_SOURCE_DIR}/src/ops/registry.h)
-    set(registration ${CMAKE_BINARY_DIR}/generated/registration.cc)
-    ridge_write_registration(${registration})
+    ridge_write_registration(${CMAKE_BINARY_DIR}/generated registration)
     list(APPEND sources ${registration})
     if(kernels)
       foreach(isa IN LISTS RIDGE_ISAS)

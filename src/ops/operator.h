@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "account/cost.h"
+#include "base/decline.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "runtime/device.h"
@@ -48,16 +49,6 @@ class Dims {
  private:
   std::map<std::string, int64_t, std::less<>> values_;
 };
-
-/// "" when a kernel takes the call, else the reason why not.
-struct Decline {
-  std::string reason;
-  explicit operator bool() const { return !reason.empty(); }
-};
-template <class... P>
-Decline decline(const P&... parts) {
-  return {text(parts...)};
-}
 
 template <class A>
 struct Operand {
