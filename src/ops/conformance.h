@@ -170,6 +170,7 @@ class Conformance {
       if (o.role != kOut) set->operands[i].fill(random);
       set->args.*o.field = set->operands[i].tensor();
     }
+    if (op_.choice_exists && !op_.choice_exists(set->args)) return false;
     if (op_.prepare) op_.prepare(set->args, *dims, random);
     if (c.with) c.with(set->args);
     for (const auto& count : op_.counts) dims->set(count.name, (set->args.*count.field).get());

@@ -185,6 +185,9 @@ struct Operator {
   /// Fills index operands and scalar arguments of a case; float inputs and outputs hold random values and NaN
   /// already.
   std::function<void(A&, const Dims&, Random&)> prepare;
+  /// False for a choice of dtypes and absent operands that no call can have (codes without their scales);
+  /// conformance skips it. Null: every choice is one.
+  std::function<bool(const A&)> choice_exists;
   Tolerance<A> tolerance;
   Pack<A> pack;
   /// A key of this call's row in the account; null: the dims of the operands, joined.

@@ -245,4 +245,71 @@ inline I32 byte_of_lane(B64 x) {
           _mm256_and_si256(_mm256_srli_epi32(x.b, 8 * j), low)};
 }
 
+/// How many F32 (two registers each) the register file holds: sizes register blocks.
+inline constexpr int kF32Registers = 8;
+/// Lanes outside [from, to) become `other`.
+inline F32 keep_range(F32 x, int from, int to, F32 other) {
+  return keep_first(keep_first(other, from, x), to, other);
+}
+/// Lanes 2i and 2i + 1 change places.
+inline F32 swap_pairs(F32 x) {
+  return {_mm256_permute_ps(x.a, 0xb1), _mm256_permute_ps(x.b, 0xb1)};
+}
+/// Reads n of 64 bytes; the others are 0.
+inline B64 load_bytes(const void* p, int n) {
+  alignas(32) uint8_t copy[64] = {};
+  std::memcpy(copy, p, static_cast<unsigned>(n));
+  return load_bytes(copy);
+}
+inline void transpose8(__m256i (&r)[8]) {
+  __m256i a[8], b[8];
+  for (int i = 0; i < 8; i += 2) {
+    a[i] = _mm256_unpacklo_epi32(r[i], r[i + 1]);
+    a[i + 1] = _mm256_unpackhi_epi32(r[i], r[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4)
+    for (int j = 0; j < 2; ++j) {
+      b[i + 2 * j] = _mm256_unpacklo_epi64(a[i + j], a[i + j + 2]);
+      b[i + 2 * j + 1] = _mm256_unpackhi_epi64(a[i + j], a[i + j + 2]);
+    }
+  for (int c = 0; c < 4; ++c) {
+    r[c] = _mm256_permute2x128_si256(b[c], b[4 + c], 0x20);
+    r[4 + c] = _mm256_permute2x128_si256(b[c], b[4 + c], 0x31);
+  }
+}
+/// Row i, lane j of a 16 x 16 square of four-byte lanes changes places with row j, lane i.
+inline void transpose(B64 (&r)[16]) {
+  __m256i quarter[4][8];  // rows 0-7 low and high lanes, rows 8-15 low and high lanes
+  for (int i = 0; i < 8; ++i) {
+    quarter[0][i] = r[i].a, quarter[1][i] = r[i].b;
+    quarter[2][i] = r[i + 8].a, quarter[3][i] = r[i + 8].b;
+  }
+  for (auto& q : quarter) transpose8(q);
+  for (int i = 0; i < 8; ++i) {
+    r[i] = {quarter[0][i], quarter[2][i]};
+    r[i + 8] = {quarter[1][i], quarter[3][i]};
+  }
+}
+/// The lanes as they are, as floats.
+inline F32 lanes_f32(B64 x) {
+  return {_mm256_castsi256_ps(x.a), _mm256_castsi256_ps(x.b)};
+}
+inline __m256 widen_low_f16(__m256i x) {
+  const __m256i low = _mm256_and_si256(x, _mm256_set1_epi32(0xffff));
+  return _mm256_cvtph_ps(_mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1)));
+}
+/// The low and the high f16 of each lane's pair, widened.
+inline F32 low_f16(B64 x) {
+  return {widen_low_f16(x.a), widen_low_f16(x.b)};
+}
+inline F32 high_f16(B64 x) {
+  return {widen_low_f16(_mm256_srli_epi32(x.a, 16)), widen_low_f16(_mm256_srli_epi32(x.b, 16))};
+}
+/// Signed byte `j` of each lane.
+template <int j>
+inline F32 signed_byte_of_lane(B64 x) {
+  return {_mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(x.a, 24 - 8 * j), 24)),
+          _mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(x.b, 24 - 8 * j), 24))};
+}
+
 }  // namespace ridge::RIDGE_ISA::simd

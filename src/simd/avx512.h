@@ -215,4 +215,59 @@ inline I32 byte_of_lane(B64 a) {
   return {_mm512_and_si512(_mm512_srli_epi32(a.v, 8 * j), _mm512_set1_epi32(255))};
 }
 
+/// How many F32 the register file holds: sizes register blocks.
+inline constexpr int kF32Registers = 32;
+/// Lanes outside [from, to) become `other`.
+inline F32 keep_range(F32 a, int from, int to, F32 other) {
+  return {_mm512_mask_mov_ps(other.v, static_cast<__mmask16>(first(to) & ~first(from)), a.v)};
+}
+/// Lanes 2i and 2i + 1 change places.
+inline F32 swap_pairs(F32 a) {
+  return {_mm512_permute_ps(a.v, 0xb1)};
+}
+/// Reads n of 64 bytes; the others are 0.
+inline B64 load_bytes(const void* p, int n) {
+  return {_mm512_maskz_loadu_epi8(n >= 64 ? ~__mmask64{0} : (__mmask64{1} << n) - 1, p)};
+}
+/// Row i, lane j of a 16 x 16 square of four-byte lanes changes places with row j, lane i.
+inline void transpose(B64 (&r)[16]) {
+  __m512i a[16], b[16];
+  for (int i = 0; i < 16; i += 2) {
+    a[i] = _mm512_unpacklo_epi32(r[i].v, r[i + 1].v);
+    a[i + 1] = _mm512_unpackhi_epi32(r[i].v, r[i + 1].v);
+  }
+  for (int i = 0; i < 16; i += 4)
+    for (int j = 0; j < 2; ++j) {
+      b[i + 2 * j] = _mm512_unpacklo_epi64(a[i + j], a[i + j + 2]);
+      b[i + 2 * j + 1] = _mm512_unpackhi_epi64(a[i + j], a[i + j + 2]);
+    }
+  // b[4g + c] holds, in its 128-bit part p, column 4p + c of rows 4g … 4g + 3.
+  for (int c = 0; c < 4; ++c) {
+    const __m512i even01 = _mm512_shuffle_i32x4(b[c], b[4 + c], 0x88);
+    const __m512i odd01 = _mm512_shuffle_i32x4(b[c], b[4 + c], 0xdd);
+    const __m512i even23 = _mm512_shuffle_i32x4(b[8 + c], b[12 + c], 0x88);
+    const __m512i odd23 = _mm512_shuffle_i32x4(b[8 + c], b[12 + c], 0xdd);
+    r[c].v = _mm512_shuffle_i32x4(even01, even23, 0x88);
+    r[8 + c].v = _mm512_shuffle_i32x4(even01, even23, 0xdd);
+    r[4 + c].v = _mm512_shuffle_i32x4(odd01, odd23, 0x88);
+    r[12 + c].v = _mm512_shuffle_i32x4(odd01, odd23, 0xdd);
+  }
+}
+/// The lanes as they are, as floats.
+inline F32 lanes_f32(B64 a) {
+  return {_mm512_castsi512_ps(a.v)};
+}
+/// The low and the high f16 of each lane's pair, widened.
+inline F32 low_f16(B64 a) {
+  return {_mm512_cvtph_ps(_mm512_cvtepi32_epi16(a.v))};
+}
+inline F32 high_f16(B64 a) {
+  return {_mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(a.v, 16)))};
+}
+/// Signed byte `j` of each lane.
+template <int j>
+inline F32 signed_byte_of_lane(B64 a) {
+  return {_mm512_cvtepi32_ps(_mm512_srai_epi32(_mm512_slli_epi32(a.v, 24 - 8 * j), 24))};
+}
+
 }  // namespace ridge::RIDGE_ISA::simd

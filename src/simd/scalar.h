@@ -211,4 +211,58 @@ inline I32 byte_of_lane(B64 a) {
   return each_lane<I32>([&](int i) { return a.v[4 * i + j]; });
 }
 
+/// How many F32 to keep in flight: sizes register blocks.
+inline constexpr int kF32Registers = 4;
+/// Lanes outside [from, to) become `other`.
+inline F32 keep_range(F32 a, int from, int to, F32 other) {
+  return each_lane<F32>([&](int i) { return i >= from && i < to ? a.v[i] : other.v[i]; });
+}
+/// Lanes 2i and 2i + 1 change places.
+inline F32 swap_pairs(F32 a) {
+  return each_lane<F32>([&](int i) { return a.v[i ^ 1]; });
+}
+/// Reads n of 64 bytes; the others are 0.
+inline B64 load_bytes(const void* p, int n) {
+  B64 out{};
+  std::memcpy(out.v, p, static_cast<unsigned>(n));
+  return out;
+}
+/// Row i, lane j of a 16 x 16 square of four-byte lanes changes places with row j, lane i.
+inline void transpose(B64 (&r)[16]) {
+  for (int i = 0; i < 16; ++i)
+    for (int j = 0; j < i; ++j)
+      for (int b = 0; b < 4; ++b) {
+        const uint8_t held = r[i].v[4 * j + b];
+        r[i].v[4 * j + b] = r[j].v[4 * i + b];
+        r[j].v[4 * i + b] = held;
+      }
+}
+/// The lanes as they are, as floats.
+inline F32 lanes_f32(B64 a) {
+  F32 out;
+  std::memcpy(out.v, a.v, 64);
+  return out;
+}
+inline F32 f16_of_lane(B64 a, int half) {
+  F32 out;
+  for (int i = 0; i < 16; ++i) {
+    f16 h;
+    std::memcpy(&h, a.v + 4 * i + 2 * half, 2);
+    out.v[i] = ridge::to_f32(h);
+  }
+  return out;
+}
+/// The low and the high f16 of each lane's pair, widened.
+inline F32 low_f16(B64 a) {
+  return f16_of_lane(a, 0);
+}
+inline F32 high_f16(B64 a) {
+  return f16_of_lane(a, 1);
+}
+/// Signed byte `j` of each lane.
+template <int j>
+inline F32 signed_byte_of_lane(B64 a) {
+  return each_lane<F32>([&](int i) { return static_cast<float>(static_cast<int8_t>(a.v[4 * i + j])); });
+}
+
 }  // namespace ridge::RIDGE_ISA::simd

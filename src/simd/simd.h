@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "base/dtype.h"
 
@@ -65,6 +66,14 @@ inline F32 sigmoid(F32 x) {
 inline F32 tanh(F32 x) {
   const F32 e = exp(min(set1(20.0f), max(set1(-20.0f), x)) * set1(2.0f));
   return (e - set1(1.0f)) / (e + set1(1.0f));
+}
+
+/// A size made a template argument: body(std::integral_constant<int, n>{}) for n in [1, Max].
+template <int Max, class Body>
+inline void with_size(int n, const Body& body) {
+  if constexpr (Max > 1)
+    if (n < Max) return with_size<Max - 1>(n, body);
+  body(std::integral_constant<int, Max>{});
 }
 
 }  // namespace ridge::RIDGE_ISA::simd
