@@ -21,8 +21,9 @@ inline constexpr int64_t kModelContext = 1 << 27;
 
 // Tokenizer
 inline constexpr int64_t kVocabulary = 1 << 21;
-inline constexpr int64_t kPieceBytes = 16 << 10;    // one vocabulary entry
-inline constexpr int64_t kTextBytes = 256ll << 20;  // one text to encode
+inline constexpr int64_t kPieceBytes = 16 << 10;       // one vocabulary entry
+inline constexpr int64_t kAddedTokenBytes = 16 << 20;  // control and user-defined entries together
+inline constexpr int64_t kTextBytes = 256ll << 20;     // one text to encode
 
 // Chat template
 inline constexpr int64_t kTemplateBytes = 1 << 20;

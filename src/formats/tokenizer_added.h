@@ -1,0 +1,69 @@
+#pragma once
+// Finds tokens that match as written (control and user-defined ones), in time linear in the text.
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "formats/tokenizer_pieces.h"
+
+namespace ridge::tokenizer {
+
+/// All places where one of a set of tokens stands, longest first at each place.
+///
+/// The automaton of Aho & Corasick (1975) over the reversed tokens, run over the reversed text: its state at
+/// a place knows the longest token that begins there. Read forwards, the longest match could only be found by
+/// going back.
+class AddedTokens {
+ public:
+  /// `node` leads to every token that begins at byte `at`.
+  struct Place {
+    size_t at;
+    uint32_t node;
+  };
+  AddedTokens() : nodes_(1) {}
+  /// The token's bytes must live until finish().
+  void add(std::string_view token, int32_t id) { tokens_.emplace_back(token, id); }
+  /// After the last add(). Errors: kCorrupt for an empty token and for two equal ones, kResourceExhausted.
+  Status finish();
+  bool empty() const { return nodes_.size() == 1; }
+
+  /// Places in descending order of `at`, appended to `places`.
+  void find(std::string_view text, std::vector<Place>& places) const;
+
+  /// Calls take(id, bytes) for the tokens at a place, longest first, until it returns true; false if it never
+  /// did.
+  template <class Take>
+  bool each(const Place& place, const Take& take) const {
+    for (uint32_t n = place.node; n != 0; n = nodes_[n].shorter)
+      if (nodes_[n].id >= 0 && take(nodes_[n].id, size_t{nodes_[n].depth})) return true;
+    return false;
+  }
+
+ private:
+  struct Node {
+    uint32_t fail = 0;     // the longest proper suffix that is a node
+    uint32_t shorter = 0;  // the longest proper suffix that is a token, 0: none
+    int32_t id = -1;       // of the token that ends here
+    uint32_t depth = 0;
+    uint32_t parent = 0;
+    uint8_t byte = 0;  // on the edge from the parent
+  };
+  uint32_t child(uint32_t node, uint8_t byte) const {
+    const Merge found = edges_.find(static_cast<int32_t>(node), byte);
+    return found.rank == Merge::kNone ? 0 : static_cast<uint32_t>(found.id);
+  }
+  uint32_t step(uint32_t node, uint8_t byte) const;
+  Status insert(std::string_view token, int32_t id);
+  void link();
+
+  std::vector<Node> nodes_;
+  std::vector<std::pair<std::string_view, int32_t>> tokens_;
+  std::array<uint32_t, 256> roots_ = {};  // children of the root: where nearly every byte of a text looks
+  MergeTable edges_;                      // (node, byte) to child
+};
+
+}  // namespace ridge::tokenizer
