@@ -62,6 +62,7 @@ class AnyOperator {
   virtual Tensor& operand(void* args, int index) const = 0;
   /// Sets a scalar argument or count by name; kInvalidArgument names what there is.
   virtual Status set_param(void* args, std::string_view name, double value) const = 0;
+  virtual Result<double> get_param(const void* args, std::string_view name) const = 0;
 
   /// Shapes, dtypes and scalars: kInvalidArgument naming operand, value found, value wanted.
   virtual Status check(const void* args) const = 0;
@@ -93,6 +94,11 @@ class AnyOperator {
   virtual const char* case_dims() const = 0;
   virtual std::vector<std::vector<int64_t>> bench_cases() const = 0;
 };
+
+/// For fuse functions, which see calls of other operators erased: an operand (empty when absent) or a scalar
+/// by name. An unknown name is a defect of a description: aborts.
+Tensor operand_of(const AnyCall& call, std::string_view name);
+double param_of(const AnyCall& call, std::string_view name);
 
 /// All operators, in the order of their folder names.
 const std::vector<AnyOperator*>& operators();

@@ -1,5 +1,8 @@
 #include "ops/dispatch.h"
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "account/recorder.h"
 
 namespace ridge {
@@ -19,6 +22,23 @@ Status run_eager(Stream& stream, const AnyOperator& op, const void* args) {
   record.end_ns = now_ns();
   stream.recorder()->record(std::move(record));
   return status;
+}
+
+[[noreturn]] static void no_such(const AnyCall& call, std::string_view name) {
+  std::fprintf(stderr, "ridge: a fuse function asks %s for '%.*s', which it has not\n", call.op->name(),
+               static_cast<int>(name.size()), name.data());
+  std::abort();
+}
+Tensor operand_of(const AnyCall& call, std::string_view name) {
+  const auto& infos = call.op->operands();
+  for (size_t i = 0; i < infos.size(); ++i)
+    if (name == infos[i].name) return call.op->operand(call.args.get(), static_cast<int>(i));
+  no_such(call, name);
+}
+double param_of(const AnyCall& call, std::string_view name) {
+  const auto value = call.op->get_param(call.args.get(), name);
+  if (!value.ok()) no_such(call, name);
+  return *value;
 }
 
 AnyOperator* find_operator(std::string_view name) {

@@ -53,6 +53,12 @@ class Registered final : public AnyOperator {
     return static_cast<A*>(args)->*op_.operands[static_cast<size_t>(index)].field;
   }
   Status set_param(void* args, std::string_view name, double value) const override;
+  Result<double> get_param(const void* args, std::string_view name) const override {
+    for (const auto& p : op_.params)
+      if (name == p.name)
+        return std::visit([&](auto field) { return static_cast<double>(as(args).*field); }, p.field);
+    return invalid_argument(op_.name, " has no argument ", printable(name), "; it has ", params());
+  }
   Status check(const void* args) const override {
     Dims dims;
     RIDGE_TRY(bind(op_, as(args), &dims));

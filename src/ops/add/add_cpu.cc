@@ -1,9 +1,9 @@
 // Limit: bandwidth of the level where a and b were just written.
 
 #include "ops/add/add.h"
-#include "tensor/with_dtype.h"
 #include "runtime/cpu/cpu_device.h"
 #include "simd/simd.h"
+#include "tensor/with_dtype.h"
 
 namespace ridge::RIDGE_ISA {
 

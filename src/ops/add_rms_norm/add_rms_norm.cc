@@ -54,6 +54,17 @@ Operator<AddRmsNormArgs> describe_add_rms_norm() {
     if (!(a.epsilon >= 0)) return invalid_argument("epsilon is ", a.epsilon, ", needs to be at least 0");
     return {};
   };
+  op.replaces = {"add", "rms_norm"};
+  op.fuse = [](const std::vector<const AnyCall*>& calls) -> std::optional<A> {
+    const AnyCall &sum = *calls[0], &norm = *calls[1];
+    if (operand_of(norm, "x").data != operand_of(sum, "y").data || operand_of(sum, "y").dtype != kF32)
+      return {};
+    A a{operand_of(sum, "y"), operand_of(norm, "y"), operand_of(sum, "a"), operand_of(sum, "b"),
+        operand_of(norm, "w")};
+    a.epsilon = static_cast<float>(param_of(norm, "epsilon"));
+    a.weight_offset = static_cast<float>(param_of(norm, "weight_offset"));
+    return a;
+  };
   return op;
 }
 

@@ -1,9 +1,9 @@
 // Limit: read bandwidth; the sum is written on the first pass and read from L1 or L2 on the second.
 
 #include "ops/add_rms_norm/add_rms_norm.h"
-#include "tensor/with_dtype.h"
 #include "runtime/cpu/cpu_device.h"
 #include "simd/simd.h"
+#include "tensor/with_dtype.h"
 
 namespace ridge::RIDGE_ISA {
 

@@ -1,9 +1,9 @@
 // Limit: read bandwidth; a row is read twice, the second time from L1 or L2 (16 KiB at hidden 4096).
 
 #include "ops/rms_norm/rms_norm.h"
-#include "tensor/with_dtype.h"
 #include "runtime/cpu/cpu_device.h"
 #include "simd/simd.h"
+#include "tensor/with_dtype.h"
 
 namespace ridge::RIDGE_ISA {
 

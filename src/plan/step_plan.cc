@@ -1,0 +1,189 @@
+#include "plan/step_plan.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "account/recorder.h"
+#include "base/checked.h"
+
+namespace ridge {
+
+namespace {
+
+// Before finish() a tensor's address is this base, plus its region's index times the stride: no such
+// user-space address exists on x86-64 or AArch64, and no region reaches the next one.
+constexpr uintptr_t kVirtualBase = uintptr_t{1} << 62;
+constexpr uintptr_t kVirtualStride = uintptr_t{1} << 44;
+constexpr int64_t kAlignment = 64;
+
+template <class Visit>
+void for_each_operand(AnyCall& call, const Visit& visit) {
+  const auto& infos = call.op->operands();
+  for (size_t i = 0; i < infos.size(); ++i) {
+    Tensor& t = call.op->operand(call.args.get(), static_cast<int>(i));
+    if (t) visit(t, infos[i]);
+  }
+}
+
+bool uses(AnyCall& call, const void* address, bool reading) {
+  bool found = false;
+  for_each_operand(call, [&](Tensor& t, const OperandInfo& info) {
+    found |= t.data == address && (!reading || info.role != Role::kOut);
+  });
+  return found;
+}
+
+}  // namespace
+
+Tensor StepPlan::reserve(DType dtype, const Shape& shape, bool persistent) {
+  const uintptr_t address = kVirtualBase + kVirtualStride * regions_.size();
+  Tensor t(reinterpret_cast<void*>(address), dtype, shape);
+  regions_.push_back({round_up(t.bytes(), kAlignment), persistent});
+  return t;
+}
+Tensor StepPlan::activation(DType dtype, const Shape& shape) {
+  return reserve(dtype, shape, false);
+}
+Tensor StepPlan::named(const std::string& name, DType dtype, const Shape& shape) {
+  named_.emplace_back(name, reserve(dtype, shape, true));
+  return named_.back().second;
+}
+const int64_t* StepPlan::counter(const std::string& name) {
+  for (auto& [known, value] : counters_)
+    if (known == name) return &value;
+  counters_.emplace_back(name, 0);
+  return &counters_.back().second;
+}
+
+StepPlan::Region* StepPlan::region_of(const void* address, int64_t* within) {
+  const auto a = reinterpret_cast<uintptr_t>(address);
+  if (a < kVirtualBase) return nullptr;
+  const uintptr_t index = (a - kVirtualBase) / kVirtualStride;
+  if (index >= regions_.size()) return nullptr;
+  *within = static_cast<int64_t>((a - kVirtualBase) % kVirtualStride);
+  return &regions_[index];
+}
+
+bool StepPlan::try_fuse(AnyOperator& fused, size_t at) {
+  const auto& names = fused.replaces();
+  if (at + names.size() > calls_.size()) return false;
+  std::vector<const AnyCall*> sequence;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (std::string_view(calls_[at + i].call.op->name()) != names[i]) return false;
+    sequence.push_back(&calls_[at + i].call);
+  }
+  AnyCall call = fused.fuse(sequence);
+  if (call.args == nullptr) return false;
+  // What the sequence wrote and the fused call does not must have no other reader.
+  for (size_t i = 0; i < names.size(); ++i) {
+    bool lost = false;
+    for_each_operand(calls_[at + i].call, [&](Tensor& t, const OperandInfo& info) {
+      if (info.role == Role::kIn || uses(call, t.data, false)) return;
+      int64_t within;
+      if (const Region* r = region_of(t.data, &within); r == nullptr || r->persistent) lost = true;
+      for (size_t c = at + names.size(); c < calls_.size(); ++c) lost |= uses(calls_[c].call, t.data, true);
+    });
+    if (lost) return false;
+  }
+  const auto begin = calls_.begin() + static_cast<std::ptrdiff_t>(at);
+  calls_.erase(begin, begin + static_cast<std::ptrdiff_t>(names.size()));
+  calls_.insert(calls_.begin() + static_cast<std::ptrdiff_t>(at), {std::move(call), {}});
+  return true;
+}
+
+void StepPlan::fuse(const PlanOptions& options) {
+  for (AnyOperator* op : operators()) {
+    if (op->replaces().empty() || options.fusions.count(op->name()) == 0) continue;
+    for (size_t at = 0; at < calls_.size(); ++at) try_fuse(*op, at);
+  }
+}
+
+void StepPlan::measure_lifetimes() {
+  for (size_t c = 0; c < calls_.size(); ++c)
+    for_each_operand(calls_[c].call, [&](Tensor& t, const OperandInfo&) {
+      int64_t within;
+      if (Region* r = region_of(t.data, &within))
+        r->first = std::min(r->first, c), r->last = std::max(r->last, c);
+    });
+}
+
+/// First fit by size: large regions first, each at the lowest offset free during its life. Returns the
+/// arena's size.
+int64_t StepPlan::place() {
+  std::vector<Region*> order;
+  for (Region& r : regions_) {
+    if (r.persistent) r.first = 0, r.last = calls_.size();
+    if (r.first != ~size_t{0} || r.persistent) order.push_back(&r);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Region* a, const Region* b) { return a->bytes > b->bytes; });
+  int64_t total = 0;
+  std::vector<const Region*> placed;  // sorted by offset
+  for (Region* r : order) {
+    int64_t offset = 0;
+    for (const Region* p : placed) {
+      if (p->last < r->first || r->last < p->first) continue;
+      if (offset + r->bytes <= p->offset) break;
+      offset = std::max(offset, p->offset + p->bytes);
+    }
+    r->offset = offset;
+    total = std::max(total, offset + r->bytes);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), r,
+                                   [](const Region* a, const Region* b) { return a->offset < b->offset; }),
+                  r);
+  }
+  return total;
+}
+
+void StepPlan::rebase(Tensor& t) {
+  int64_t within;
+  if (const Region* r = region_of(t.data, &within)) t.data = arena_.begin() + r->offset + within;
+}
+
+Status StepPlan::finish(const PlanOptions& options) {
+  fuse(options);
+  measure_lifetimes();
+  RIDGE_ASSIGN(arena_, device_->allocate(place()));
+  {
+    const std::vector<std::byte> zeros(static_cast<size_t>(arena_.bytes()));
+    RIDGE_TRY(device_->upload(arena_.data(), zeros.data(), arena_.bytes()));
+  }
+  for (auto& [name, t] : named_) rebase(t);
+  int64_t workspace = 0;
+  for (auto& [call, selection] : calls_) {
+    for_each_operand(call, [&](Tensor& t, const OperandInfo&) { rebase(t); });
+    RIDGE_TRY(call.op->check(call.args.get()).within(call.label));
+    auto selected = call.op->select(device_->target(), call.args.get());
+    if (!selected.ok()) return selected.status().within(call.label);
+    selection = selected.take();
+    workspace = std::max(workspace, selection.workspace_bytes);
+  }
+  RIDGE_ASSIGN(workspace_, device_->allocate(workspace));
+  return {};
+}
+
+Tensor StepPlan::find(const std::string& name) const {
+  for (const auto& [known, t] : named_)
+    if (known == name) return t;
+  std::fprintf(stderr, "ridge: the step plan has no tensor named '%s'\n", name.c_str());
+  std::abort();
+}
+
+void StepPlan::set_counter(const std::string& name, int64_t v) {
+  for (auto& [known, value] : counters_)
+    if (known == name) value = v;
+}
+
+Status StepPlan::run(Stream& stream, std::vector<int64_t>* ends) {
+  stream.set_workspace(workspace_.data(), workspace_.bytes());
+  for (size_t c = 0; c < calls_.size(); ++c) {
+    const auto& [call, selection] = calls_[c];
+    if (Status s = call.op->run(selection, stream, call.args.get()); !s.ok()) return s.within(call.label);
+    if (ends != nullptr) (*ends)[c] = now_ns();
+  }
+  return {};
+}
+
+}  // namespace ridge

@@ -1,0 +1,80 @@
+#include "plan/step_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "ops/add/add.h"
+#include "ops/rms_norm/rms_norm.h"
+#include "runtime/cpu/cpu_device.h"
+
+namespace ridge {
+namespace {
+
+struct TwoCalls {
+  std::unique_ptr<CpuDevice> device = CpuDevice::create({.threads = 1}).take();
+  float weight[4] = {1, 2, 3, 4};
+  /// y = rms_norm(a + b); with `reader`, the sum is read once more.
+  StepPlan plan(const std::set<std::string>& fusions, bool reader = false) {
+    StepPlan p(*device);
+    const Tensor a = p.named("a", kF32, {2, 4}), b = p.named("b", kF32, {2, 4}), y = p.named("y", kF32, {2, 4});
+    const Tensor sum = p.activation(kF32, {2, 4});
+    p.call("add", AddArgs{sum, a, b});
+    p.call("norm", RmsNormArgs{y, sum, Tensor(weight, {4})});
+    if (reader) p.call("again", AddArgs{p.named("z", kF32, {2, 4}), sum, a});
+    EXPECT_TRUE(p.finish({fusions}).ok());
+    for (int i = 0; i < 8; ++i) p.find("a").as<float>()[i] = float(i), p.find("b").as<float>()[i] = float(2 * i - 5);
+    return p;
+  }
+};
+
+TEST(StepPlan, fused_and_unfused_give_the_same_bits_and_fusion_removes_a_call) {
+  TwoCalls t;
+  StepPlan plain = t.plan({}), fused = t.plan({"add_rms_norm"});
+  ASSERT_EQ(plain.calls().size(), 2u);
+  ASSERT_EQ(fused.calls().size(), 1u);
+  EXPECT_STREQ(fused.calls()[0].call.op->name(), "add_rms_norm");
+  const auto stream = t.device->create_stream().take();
+  ASSERT_TRUE(plain.run(*stream).ok());
+  ASSERT_TRUE(fused.run(*stream).ok());
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(plain.find("y").as<float>()[i], fused.find("y").as<float>()[i]);
+  EXPECT_NE(plain.find("y").as<float>()[3], 0);
+}
+
+TEST(StepPlan, a_sum_that_another_call_reads_survives_fusion) {
+  TwoCalls t;
+  StepPlan fused = t.plan({"add_rms_norm"}, true);
+  ASSERT_EQ(fused.calls().size(), 2u);
+  const auto stream = t.device->create_stream().take();
+  ASSERT_TRUE(fused.run(*stream).ok());
+  EXPECT_EQ(fused.find("z").as<float>()[3], 3 + (2 * 3 - 5) + 3);
+}
+
+TEST(StepPlan, memory_is_reused_when_lifetimes_end) {
+  const auto device = CpuDevice::create({.threads = 1}).take();
+  StepPlan p(*device);
+  const Tensor in = p.named("in", kF32, {256, 64});
+  Tensor last = in;
+  for (int i = 0; i < 10; ++i) {
+    const Tensor next = p.activation(kF32, {256, 64});
+    p.call("step", AddArgs{next, last, in});
+    last = next;
+  }
+  ASSERT_TRUE(p.finish({}).ok());
+  EXPECT_LE(p.activation_bytes(), 3 * 256 * 64 * 4);
+  for (int i = 0; i < 256 * 64; ++i) p.find("in").as<float>()[i] = 1;
+  const auto stream = device->create_stream().take();
+  ASSERT_TRUE(p.run(*stream).ok());
+  const auto& call = p.calls().back().call;
+  EXPECT_EQ(call.as<AddArgs>().y.f64(255, 63), 11);
+}
+
+TEST(StepPlan, a_bad_call_is_named_by_its_label_before_anything_runs) {
+  const auto device = CpuDevice::create({.threads = 1}).take();
+  StepPlan p(*device);
+  p.call("layer 3 residual", AddArgs{p.activation(kF32, {2, 4}), p.activation(kF32, {2, 4}), p.activation(kF32, {2, 5})});
+  const Status s = p.finish({});
+  EXPECT_EQ(s.code(), Code::kInvalidArgument);
+  EXPECT_NE(s.message().find("layer 3 residual: add: operand b has shape [2, 5]"), std::string::npos) << s.message();
+}
+
+}  // namespace
+}  // namespace ridge
