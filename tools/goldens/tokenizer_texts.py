@@ -22,7 +22,7 @@ EDGES = [
     "\u0645\u064f\u062d\u064e\u0645\u064e\u0651\u062f", "\u0939\u093f\u0928\u094d\u0926\u0940", "\u0e20\u0e32\u0e29\u0e32\u0e44\u0e17\u0e22",
     "\u041f\u0440\u0438\u0432\u0435\u0442, \u043c\u0438\u0440!", "\u0395\u03bb\u03bb\u03b7\u03bd\u03b9\u03ba\u03ac", "\u10e5\u10d0\u10e0\u10d7\u10e3\u10da\u10d8",
     "\u00a0", "a\u00a0b", "\u2003wide\u2003", "a\u200bb", "a\u2028b\u2029c", "\ufeffBOM", "\u0085", "a\u0085b", "\u1680\u202f\u205f",
-    "\x00", "a\x00b", "th\x04e", "\x04", "o\x1d\x13ther \x16", "\x01\x02\x1b[0m", "\x1c\x1d\x1e\x1f", "\x7f", "\u00ad", "\ue000", "\ufffd", "\U000e0041", "\U0010fffd",
+    "\x00", "a\x00b", "th\x04e", "\x04", "o\x1d\x13ther \x16", "!\x04!", "-\x1d-\x04-", "\x01\x02\x1b[0m", "\x1c\x1d\x1e\x1f", "\x7f", "\u00ad", "\ue000", "\ufffd", "\U000e0041", "\U0010fffd",
     "\u2581", "\u2581a", "a\u2581b", "\u2581\u2581\u2581", "\u0120", "\u0120a", "\u010a", "<0x0A>", "<0xFF>", "\\n \\t \\u0041",
     "!", "!!!", "?!", "...", "--", "---", "a-b", "a--b", "#hash @at $dollar %", "(a)[b]{c}<d>", "http://example.org/a?b=c&d=%20#e",
     "user@example.org", "C:\\dir\\file.txt", "/usr/lib/x.so.1", "snake_case camelCase PascalCase kebab-case", "__init__", "a_b__c",
