@@ -3,9 +3,9 @@
 #include <limits>
 
 #include "ops/kv_write/kv_write.h"
-#include "ops/with_dtype.h"
 #include "runtime/cpu/cpu_device.h"
 #include "simd/simd.h"
+#include "tensor/with_dtype.h"
 
 namespace ridge::RIDGE_ISA {
 
