@@ -9,13 +9,15 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 
 namespace ridge {
 
 namespace {
 
-constexpr size_t kGather = 1 << 20;       // bytes of small writes that are gathered into one
+constexpr size_t kGather = 1 << 20;  // bytes of small writes that are gathered into one
+const char* const kNoMemory = "no memory for the name or the buffer of a file";
 constexpr uint64_t kTransfer = 1u << 30;  // a system call moves less than 2^31 bytes
 
 std::string reason(int error) {
@@ -31,11 +33,8 @@ const char* kind_of(mode_t mode) {
 
 // A link keeps pointing where it did: the file behind it is replaced, not the link.
 std::string follow_links(const std::string& path) {
-  char* const resolved = ::realpath(path.c_str(), nullptr);
-  if (resolved == nullptr) return path;  // does not exist yet
-  std::string out = resolved;
-  std::free(resolved);
-  return out;
+  const std::unique_ptr<char, void (*)(void*)> resolved(::realpath(path.c_str(), nullptr), std::free);
+  return resolved == nullptr ? path : resolved.get();  // null: it does not exist yet
 }
 
 }  // namespace
@@ -51,7 +50,7 @@ InputFile::~InputFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-Result<InputFile> InputFile::open(const std::string& path) {
+Result<InputFile> InputFile::open(const std::string& path) try {
   if (path.find('\0') != std::string::npos)
     return invalid_argument("path ", printable(path), " holds a zero byte");
   InputFile file;
@@ -68,6 +67,8 @@ Result<InputFile> InputFile::open(const std::string& path) {
   if (!S_ISREG(facts.st_mode)) return invalid_argument(path, " is ", kind_of(facts.st_mode), ", not a file");
   file.bytes_ = static_cast<uint64_t>(facts.st_size);
   return file;
+} catch (const std::bad_alloc&) {
+  return resource_exhausted(kNoMemory);
 }
 
 InputFile InputFile::borrow(std::span<const std::byte> bytes, std::string name) {
@@ -114,7 +115,7 @@ OutputFile::~OutputFile() {
   if (!aside_.empty()) ::unlink(aside_.c_str());
 }
 
-Result<OutputFile> OutputFile::create(const std::string& path) {
+Result<OutputFile> OutputFile::create(const std::string& path) try {
   static std::atomic<uint64_t> serial{0};
   OutputFile file;
   file.path_ = follow_links(path);
@@ -129,6 +130,8 @@ Result<OutputFile> OutputFile::create(const std::string& path) {
   if (exists)
     (void)::fchmod(file.descriptor_, old.st_mode & 0777);  // on file systems without modes: as created
   return file;
+} catch (const std::bad_alloc&) {
+  return resource_exhausted(kNoMemory);
 }
 
 Status OutputFile::failed(std::string_view action, int error) const {
@@ -150,7 +153,7 @@ Status OutputFile::flush(std::string_view bytes) {
   return {};
 }
 
-Status OutputFile::write(std::string_view bytes) {
+Status OutputFile::write(std::string_view bytes) try {
   if (descriptor_ < 0) return internal_error(path_, ": written after commit");
   if (pending_.size() + bytes.size() < kGather) {
     pending_.append(bytes);
@@ -159,26 +162,30 @@ Status OutputFile::write(std::string_view bytes) {
   RIDGE_TRY(flush(pending_));
   pending_.clear();
   return flush(bytes);
+} catch (const std::bad_alloc&) {
+  return resource_exhausted(kNoMemory);
 }
 
-Status OutputFile::commit() {
+Status OutputFile::commit() try {
   if (descriptor_ < 0) return internal_error(path_, ": committed twice");
   RIDGE_TRY(flush(pending_));
   pending_.clear();
   if (::fsync(descriptor_) != 0) return failed(text("sync ", flushed_, " bytes"), errno);
   if (::close(std::exchange(descriptor_, -1)) != 0)
     return failed(text("close after ", flushed_, " bytes"), errno);
-  if (::rename(aside_.c_str(), path_.c_str()) != 0) return failed(text("rename ", aside_, " to it"), errno);
-  aside_.clear();
-  // The name survives a power cut only once its folder is on disk. Some file systems cannot sync a folder:
-  // the file itself is complete, so that is no error.
   const size_t slash = path_.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
+  if (::rename(aside_.c_str(), path_.c_str()) != 0) return failed(text("rename ", aside_, " to it"), errno);
+  aside_.clear();
+  // From here on nothing may fail: the new file is in place. Its name survives a power cut only once its
+  // folder is on disk; some file systems cannot sync a folder.
   if (const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); descriptor >= 0) {
     (void)::fsync(descriptor);
     ::close(descriptor);
   }
   return {};
+} catch (const std::bad_alloc&) {
+  return resource_exhausted(kNoMemory);
 }
 
 Status write_file_atomically(const std::string& path, std::string_view bytes) try {

@@ -11,22 +11,24 @@
 
 namespace ridge {
 
-Result<GgufFile> GgufFile::open(const std::string& path) {
+Result<GgufFile> GgufFile::open(const std::string& path) try {
   RIDGE_ASSIGN(InputFile file, InputFile::open(path));
   return parse(std::move(file));
+} catch (const std::bad_alloc&) {
+  return resource_exhausted(path, ": no memory for its metadata");
 }
 
-Result<GgufFile> GgufFile::open_memory(std::span<const std::byte> bytes, std::string name) {
+Result<GgufFile> GgufFile::open_memory(std::span<const std::byte> bytes, std::string name) try {
   return parse(InputFile::borrow(bytes, std::move(name)));
+} catch (const std::bad_alloc&) {
+  return resource_exhausted("no memory for the metadata of a model file");
 }
 
-Result<GgufFile> GgufFile::parse(InputFile file) try {
+Result<GgufFile> GgufFile::parse(InputFile file) {
   GgufFile out;
   out.file_ = std::move(file);
   RIDGE_TRY(parse_gguf(out.file_, &out.contents_));
   return out;
-} catch (const std::bad_alloc&) {
-  return resource_exhausted("no memory for the metadata of a model file");
 }
 
 const GgufTensor* GgufFile::find_tensor(std::string_view name) const {
@@ -53,8 +55,9 @@ Status GgufFile::read_range(const GgufTensor& tensor, int64_t first, int64_t cou
   if (first < 0 || count < 0 || first > tensor.bytes || count > tensor.bytes - first)
     return invalid_argument("bytes ", first, " + ", count, " are outside tensor ", printable(tensor.name),
                             " of ", tensor.bytes, " bytes");
-  return file_.read(static_cast<uint64_t>(tensor.offset + first), static_cast<uint64_t>(count), out)
-      .within(text("tensor ", printable(tensor.name)));
+  const Status status =
+      file_.read(static_cast<uint64_t>(tensor.offset + first), static_cast<uint64_t>(count), out);
+  return status.ok() ? status : status.within(text("tensor ", printable(tensor.name)));
 }
 
 Result<Buffer> GgufFile::read_all(int threads) const {
@@ -66,15 +69,20 @@ Result<Buffer> GgufFile::read_all(int threads) const {
   std::atomic<int64_t> next{0};
   std::mutex mutex;
   Status failed;
+  std::atomic<bool> no_memory{false};
   const auto work = [&] {
-    for (int64_t first; (first = next.fetch_add(kPiece)) < data_bytes();) {
-      const Status status =
-          file_.read(static_cast<uint64_t>(data_offset() + first),
-                     static_cast<uint64_t>(std::min(kPiece, data_bytes() - first)), data.begin() + first);
-      if (status.ok()) continue;
-      const std::lock_guard lock(mutex);
-      if (failed.ok()) failed = status;
-      next = data_bytes();  // the others stop at their next piece
+    try {
+      for (int64_t first; (first = next.fetch_add(kPiece)) < data_bytes();) {
+        const Status status =
+            file_.read(static_cast<uint64_t>(data_offset() + first),
+                       static_cast<uint64_t>(std::min(kPiece, data_bytes() - first)), data.begin() + first);
+        if (status.ok()) continue;
+        const std::lock_guard lock(mutex);
+        if (failed.ok()) failed = status;
+        next = data_bytes();  // the others stop at their next piece
+      }
+    } catch (const std::bad_alloc&) {  // while an error was put into words
+      no_memory = true;
     }
   };
   std::vector<std::thread> helpers;
@@ -86,6 +94,7 @@ Result<Buffer> GgufFile::read_all(int threads) const {
   work();
   for (std::thread& helper : helpers) helper.join();
   RIDGE_TRY(failed);
+  if (no_memory) return io_error(path(), ": cannot be read, and there is no memory to say why");
   return data;
 }
 
