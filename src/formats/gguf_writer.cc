@@ -143,7 +143,8 @@ Status GgufWriter::emit_rows(const Piece& piece, const Sink& sink) {
   RIDGE_ASSIGN(const Buffer chunk, Buffer::allocate(at_once * row_bytes));
   for (int64_t first = 0; first < rows; first += at_once) {
     const int64_t count = std::min(at_once, rows - first);
-    RIDGE_TRY(piece.rows(first, count, chunk.begin()));
+    if (const Status status = piece.rows(first, count, chunk.begin()); !status.ok())
+      return status.within(text("tensor ", printable(piece.name)));
     RIDGE_TRY(sink({reinterpret_cast<const char*>(chunk.begin()), static_cast<size_t>(count * row_bytes)}));
   }
   return {};
@@ -159,7 +160,7 @@ Status GgufWriter::emit(uint32_t version, const Sink& sink) const {
   RIDGE_TRY(sink(head));
   RIDGE_TRY(pad(static_cast<int64_t>(head.size())));
   for (const Piece& piece : tensors_) {
-    RIDGE_TRY(emit_rows(piece, sink).within(text("tensor ", printable(piece.name))));
+    RIDGE_TRY(emit_rows(piece, sink));
     RIDGE_TRY(pad(*tensor_bytes(piece.dtype, piece.shape)));
   }
   return {};
