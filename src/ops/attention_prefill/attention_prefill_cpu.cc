@@ -1,0 +1,94 @@
+// Limit: f32 FMA. A tile of up to 128 rows (queries x heads of one kv head) shares each block of 64 keys, so
+// packing a block costs a few percent of multiplying it; kernels/attention/walk.h has the arithmetic.
+
+#include "account/cost.h"
+#include "kernels/attention/walk.h"
+#include "ops/attention_prefill/attention_prefill.h"
+#include "tensor/with_dtype.h"
+
+namespace ridge::RIDGE_ISA {
+
+namespace {
+
+/// How the rows of each sequence are cut into tiles; never what a row's bits depend on.
+struct Tiling {
+  int64_t group, heads_per_tile, head_tiles, queries_per_tile;
+  explicit Tiling(const PagedAttention& a)
+      : group(a.q.dim(1) / a.k_pages.dim(1)),
+        heads_per_tile(std::min(group, attention::tile_rows(a.q.dim(2)))),
+        head_tiles(heads_per_tile > 0 ? (group + heads_per_tile - 1) / heads_per_tile : 0),
+        queries_per_tile(heads_per_tile > 0 ? attention::tile_rows(a.q.dim(2)) / heads_per_tile : 1) {}
+  int64_t query_tiles(int64_t queries) const { return (queries + queries_per_tile - 1) / queries_per_tile; }
+};
+
+/// Tile number `item` of a sequence. Last queries first: they have the most keys, and long tiles go first.
+attention::Tile tile_of(const AttentionPrefillArgs& a, const Tiling& tiling, int64_t sequence, int64_t item) {
+  const int64_t first = a.query_start.i64(sequence), queries = a.query_start.i64(sequence + 1) - first;
+  const int64_t per_query_tile = a.k_pages.dim(1) * tiling.head_tiles;
+  const int64_t query_tile = tiling.query_tiles(queries) - 1 - item / per_query_tile;
+  const int64_t kv_head = item % per_query_tile / tiling.head_tiles, head_tile = item % tiling.head_tiles;
+  attention::Tile tile;
+  tile.sequence = sequence, tile.kv_head = kv_head;
+  tile.token = first + query_tile * tiling.queries_per_tile;
+  tile.queries = std::min(tiling.queries_per_tile, first + queries - tile.token);
+  tile.position = a.kv_length.i64(sequence) - (first + queries - tile.token);
+  tile.head = kv_head * tiling.group + head_tile * tiling.heads_per_tile;
+  tile.heads = std::min(tiling.heads_per_tile, tiling.group - head_tile * tiling.heads_per_tile);
+  return tile;
+}
+
+Decline declines(const AttentionPrefillArgs& a) {
+  return {cpu_declines(a)};
+}
+
+Status check_rows(const AttentionPrefillArgs& a) {
+  int64_t before = 0;
+  for (int64_t s = 0; s < a.kv_length.dim(0); ++s) {
+    const int64_t first = a.query_start.i64(s), last = a.query_start.i64(s + 1);
+    if (first < before || last < first || last > a.q.dim(0))
+      return invalid_argument("attention_prefill: query_start[", s, "] is ", first, " and the next ", last,
+                              ": needs numbers that never fall, from 0 to the ", a.q.dim(0), " rows of q");
+    before = last;
+    RIDGE_TRY(check_sequence("attention_prefill", a, s, last - first));
+  }
+  return {};
+}
+
+/// Bytes that would take as long to move as the arithmetic takes: about 5 FLOPs to a byte.
+double work(const AttentionPrefillArgs& a) {
+  double pairs = 0;
+  for (int64_t s = 0; s < a.kv_length.dim(0); ++s) {
+    const int64_t chunk = std::min(a.query_start.i64(s + 1) - a.query_start.i64(s), a.kv_length.i64(s));
+    pairs += static_cast<double>(causal_pairs(a.kv_length.i64(s) - chunk, chunk, a.window));
+  }
+  return pairs * static_cast<double>(a.q.dim(1) * a.q.dim(2)) * 4 / 5;
+}
+
+Status run(Stream& stream, const AttentionPrefillArgs& a) {
+  RIDGE_TRY(check_rows(a));
+  const Tiling tiling(a);
+  const auto tiles = [&](int64_t s) {
+    return tiling.query_tiles(a.query_start.i64(s + 1) - a.query_start.i64(s)) * a.k_pages.dim(1) *
+           tiling.head_tiles;
+  };
+  return with_dtype<float, f16, bf16, int8_t>(a.k_pages, [&]<class K>(K) {
+    return with_dtype<float, f16, bf16, int8_t>(a.v_pages, [&]<class V>(V) {
+      attention::for_each_item(as_cpu(stream), a.kv_length.dim(0), work(a), tiles,
+                               [&](int64_t sequence, int64_t item) {
+                                 attention::Scratch scratch;
+                                 const attention::Tile tile = tile_of(a, tiling, sequence, item);
+                                 attention::walk<K, V>(a, tile, scratch);
+                                 attention::finish(a, tile, scratch.total());
+                               });
+      return Status();
+    });
+  });
+}
+
+}  // namespace
+
+void attention_prefill_cpu(Kernels<AttentionPrefillArgs>& kernels) {
+  kernels.add("attention_prefill_tiles", declines, run);
+}
+
+}  // namespace ridge::RIDGE_ISA

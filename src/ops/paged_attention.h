@@ -1,0 +1,76 @@
+#pragma once
+// What the descriptions of attention_prefill and attention_decode share: operands, account, reference,
+// tolerance.
+
+#include "kernels/attention/paged.h"
+#include "ops/operator.h"
+
+namespace ridge {
+
+/// One row of the reference: query [row, head] of a sequence at `position`, in double precision.
+void attention_reference_row(const PagedAttention& a, int64_t sequence, int64_t row, int64_t head,
+                             int64_t position);
+
+/// Scales come with i8 pages and only with them.
+bool scales_fit(const PagedAttention& a);
+/// Scalars, scales, and heads a multiple of kv_heads.
+Status check_attention(const PagedAttention& a);
+
+/// Random lengths and shuffled pages for a case: kv_length, page_table, NaN (or 127 and a NaN scale) in every
+/// slot that no sequence owns, small scales in the others. `least(s)` is what sequence s needs at least.
+void prepare_pages(PagedAttention& a, Random& random, const std::vector<int64_t>& lengths);
+
+/// Largest error of a kernel's output, per element: README.md of attention_prefill derives it.
+class AttentionBound {
+ public:
+  /// Of o[row, head, i]; `out` is reference.o, `sequence` and `position` say what the row is.
+  double output(const PagedAttention& in, double out, int64_t sequence, int64_t row, int64_t head,
+                int64_t position, int64_t i);
+  /// Of lse[row, head].
+  double log_sum(const PagedAttention& in, double lse, int64_t sequence, int64_t row, int64_t head,
+                 int64_t position);
+
+ private:
+  void weigh(const PagedAttention& in, int64_t sequence, int64_t row, int64_t head, int64_t position);
+  struct Key {
+    int64_t page, offset;
+    double weight, error;  // of the softmax; relative error of the weight
+  };
+  const void* of_ = nullptr;  // q, row, head that keys_ were made for
+  int64_t row_ = -1, head_ = -1;
+  std::vector<Key> keys_;
+};
+
+template <class A>
+std::vector<Operand<A>> attention_operands(const char* rows_dims, const char* lse_dims) {
+  const std::vector<DType> stored = {kF32, kF16, kBF16, kI8};
+  return {{"o", &A::o, kOut, kActivations, rows_dims, {kF32}},
+          {"q", &A::q, kIn, kActivations, rows_dims, {kF32}},
+          {"lse", &A::lse, kOut, kActivations, lse_dims, {kF32}, true},
+          {"k_pages", &A::k_pages, kIn, kKv, "pages kv_heads page_size head_dim", stored},
+          {"v_pages", &A::v_pages, kIn, kKv, "pages kv_heads page_size head_dim", stored},
+          {"k_scale", &A::k_scale, kIn, kScales, "pages kv_heads page_size", {kF32}, true},
+          {"v_scale", &A::v_scale, kIn, kScales, "pages kv_heads page_size", {kF32}, true},
+          {"page_table", &A::page_table, kIn, kIndices, "sequences max_pages", {kI32}},
+          {"kv_length", &A::kv_length, kIn, kIndices, "sequences", {kI64}}};
+}
+
+/// Account: scores and weighted values are 2 head_dim FLOPs each per pair and query head; keys and values are
+/// read once per kv head (sharing saves bytes, not FLOPs).
+template <class A>
+void count_attention(Operator<A>* op) {
+  op->flops = [](const Dims& d) { return 4 * d["pairs"] * d["heads"] * d["head_dim"]; };
+  const auto elements = [](const Dims& d) { return d["keys"] * d["kv_heads"] * d["head_dim"]; };
+  const auto scales = [](const Dims& d) { return d["keys"] * d["kv_heads"]; };
+  const auto entries = [](const Dims& d) {
+    return std::min((d["keys"] + d["page_size"] - 1) / std::max<int64_t>(d["page_size"], 1),
+                    d["sequences"] * d["max_pages"]);
+  };
+  op->touched = {{"k_pages", elements},
+                 {"v_pages", elements},
+                 {"k_scale", scales},
+                 {"v_scale", scales},
+                 {"page_table", entries}};
+}
+
+}  // namespace ridge
