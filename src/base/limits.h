@@ -30,7 +30,11 @@ inline constexpr int64_t kTemplateBytes = 1 << 20;
 inline constexpr int64_t kTemplateDepth = 64;       // nesting of blocks and expressions
 inline constexpr int64_t kTemplateSteps = 1000000;  // fuel of one rendering
 inline constexpr int64_t kTemplateOutputBytes = 16 << 20;
-inline constexpr int64_t kTemplateRange = 100000;  // elements of range()
+inline constexpr int64_t kTemplateRange = 100000;      // elements of range()
+inline constexpr int64_t kTemplateTreeDepth = 512;     // operators in a row, as in a + b + c + ...
+inline constexpr int64_t kTemplateRecursion = 2000;    // evaluations within evaluations, macros included
+inline constexpr int64_t kTemplateValueDepth = 128;    // lists within lists
+inline constexpr int64_t kTemplateBytesPerStep = 128;  // text that one step of fuel pays for
 
 // JSON from outside (messages, configuration)
 inline constexpr int64_t kJsonDepth = 64;
