@@ -1,0 +1,242 @@
+// G1, G1b: y = x · wᵀ in bf16 beside cuBLASLt.
+
+#include "harness.h"
+
+#include <cmath>
+
+#include "kernels/gemm_tokens.cuh"
+#include "kernels/gemv.cuh"
+#include "kernels/gemv_stream.cuh"
+
+namespace ridge::bench {
+
+namespace {
+
+using cuda::GemmTokensTraits;
+using cuda::GemvTraits;
+using cuda::LinearCall;
+
+template <class T>
+using Launch = Status (*)(cudaStream_t, const LinearCall<T>&);
+
+template <class T>
+struct Variant {
+  const char* name;
+  Launch<T> launch;
+};
+
+#define GEMV(...) \
+  { "gemv " #__VA_ARGS__, cuda::launch_gemv<GemvTraits<__VA_ARGS__>, bf16> }
+template <class Traits>
+Status stream_all(cudaStream_t stream, const LinearCall<bf16>& call) {
+  return cuda::launch_gemv_stream<Traits, bf16>(stream, call, 132);
+}
+#define STREAM(...) \
+  { "stream " #__VA_ARGS__, stream_all<cuda::GemvStreamTraits<__VA_ARGS__>> }
+#define GEMM(...) \
+  { "gemm " #__VA_ARGS__, cuda::launch_gemm_tokens<GemmTokensTraits<__VA_ARGS__>, bf16> }
+
+// warps, rows, unroll, split
+const std::vector<Variant<bf16>> kGemv = {GEMV(8, 2, 4, 1), GEMV(8, 1, 8, 1), GEMV(8, 1, 4, 4),
+                                          GEMV(8, 2, 4, 8)};
+// warps, vectors, group, stages, blocks an SM; for `in` up to 4096 and up to 14336
+const std::vector<Variant<bf16>> kStream4096 = {
+    STREAM(8, 2, 2, 6, 1),  STREAM(8, 2, 4, 3, 1),  STREAM(8, 2, 2, 4, 1),  STREAM(8, 2, 2, 3, 2),
+    STREAM(8, 2, 1, 12, 1), STREAM(16, 1, 2, 6, 1), STREAM(16, 1, 4, 3, 1), STREAM(4, 4, 2, 6, 1),
+    STREAM(4, 4, 2, 3, 2),  STREAM(8, 2, 2, 9, 1)};
+const std::vector<Variant<bf16>> kStream14336 = {
+    STREAM(8, 7, 1, 3, 1),  STREAM(8, 7, 1, 4, 1), STREAM(14, 4, 1, 4, 1), STREAM(14, 4, 1, 3, 1),
+    STREAM(16, 4, 1, 3, 1), STREAM(8, 7, 1, 6, 1), STREAM(7, 8, 1, 3, 1)};
+// tokens, row tiles, warps along rows, warps along depth, cluster, chunk, unroll, stages, blocks an SM
+const std::vector<Variant<bf16>> kGemm8 = {
+    GEMM(8, 1, 8, 1, 8, 256, 4, 3, 2),  GEMM(8, 1, 8, 1, 8, 256, 2, 5, 2),
+    GEMM(8, 1, 2, 4, 2, 1024, 2, 4, 2), GEMM(8, 1, 1, 8, 2, 1024, 2, 3, 2),
+    GEMM(8, 1, 1, 8, 1, 2048, 2, 4, 1), GEMM(8, 1, 4, 2, 4, 512, 2, 4, 2),
+    GEMM(8, 2, 4, 1, 4, 256, 2, 4, 2),  GEMM(8, 1, 4, 2, 2, 512, 2, 4, 2),
+    GEMM(8, 1, 4, 2, 1, 512, 2, 4, 2)};
+const std::vector<Variant<bf16>> kGemm64 = {
+    GEMM(64, 2, 4, 1, 4, 128, 2, 3, 2), GEMM(64, 2, 4, 1, 8, 128, 2, 3, 2),
+    GEMM(64, 2, 4, 1, 4, 128, 1, 5, 2), GEMM(64, 2, 8, 1, 8, 256, 2, 4, 1),
+    GEMM(64, 2, 4, 2, 4, 128, 1, 3, 2), GEMM(64, 4, 2, 2, 4, 128, 1, 3, 2),
+    GEMM(64, 4, 2, 4, 4, 256, 1, 3, 1), GEMM(64, 4, 2, 2, 8, 128, 1, 3, 2),
+    GEMM(64, 2, 4, 1, 1, 128, 2, 3, 2), GEMM(64, 2, 4, 1, 2, 128, 2, 3, 2),
+    GEMM(64, 4, 2, 2, 2, 128, 1, 3, 2)};
+
+int sets_for(double bytes) {
+  return std::max(2, std::min(40, static_cast<int>(230e6 / bytes) + 1));
+}
+
+struct Data {
+  DeviceBlock w, x, y;
+  int64_t m, n, k;
+  int sets;
+  Data(int64_t m_, int64_t n_, int64_t k_)
+      : w(2 * n_ * k_ * sets_for(2.0 * n_ * k_)),
+        x(2 * m_ * k_ * sets_for(2.0 * n_ * k_)),
+        y(2 * m_ * n_ * sets_for(2.0 * n_ * k_)),
+        m(m_),
+        n(n_),
+        k(k_),
+        sets(sets_for(2.0 * n_ * k_)) {
+    fill_field(w.as<bf16>(), n * k * sets, 1), fill_field(x.as<bf16>(), m * k * sets, 2);
+  }
+  LinearCall<bf16> call(int set) const {
+    LinearCall<bf16> c;
+    c.w = w.as<bf16>() + set * n * k, c.x = x.as<const bf16>() + set * m * k,
+    c.y = y.as<bf16>() + set * m * n;
+    c.tokens = m, c.out = n, c.in = k, c.y_stride = n, c.x_stride = c.w_stride = k;
+    return c;
+  }
+};
+
+double as_bf16(float v) {
+  return to_f32(to_bf16(v));
+}
+
+/// Compares sampled elements with a double-precision sum; y is [m, n] with row stride `stride`, rows of x are
+/// k + pad apart.
+template <class T>
+void compare(Session& session, const std::string& what, const std::vector<T>& y, int64_t stride, int64_t m,
+             int64_t n, int64_t k, int64_t x_stride, int64_t step, bool extras) {
+  double worst = 0;
+  const auto round_t = [](float v) {
+    return kDTypeOf<T> == kBF16 ? as_bf16(v) : static_cast<double>(to_f32(to_f16(v)));
+  };
+  for (int64_t e = 0; e < m * n; e += step) {
+    const int64_t i = e / n, j = e % n;
+    double sum = 0, magnitude = 0;
+    for (int64_t l = 0; l < k; ++l) {
+      const double p = round_t(field(static_cast<uint64_t>(j * k + l), 1)) *
+                       round_t(field(static_cast<uint64_t>(i * x_stride + l), 2));
+      sum += p, magnitude += std::fabs(p);
+    }
+    if (extras)
+      sum +=
+          round_t(field(static_cast<uint64_t>(j), 3)) + round_t(field(static_cast<uint64_t>(i * n + j), 4));
+    // f32 sums (style: n + 2 roundings of the magnitudes) and half an ulp of the 16-bit result.
+    const double bound = (static_cast<double>(k) + 4) * 0x1p-24 * (magnitude + 2) +
+                         std::fabs(sum) * (kDTypeOf<T> == kBF16 ? 0x1p-8 : 0x1p-11) + 1e-7;
+    const double got = to_f32(y[static_cast<size_t>(i * stride + j)]);
+    const double ratio = std::fabs(got - sum) / bound;
+    worst = std::isnan(ratio) ? INFINITY : std::max(worst, ratio);
+  }
+  session.check(worst <= 1, what, worst, 1);
+}
+
+/// One launch on strided, poisoned data; every element checked when step is 1. Guards round y must survive.
+template <class T>
+void check_launch(Session& session, const std::string& name, Launch<T> launch, int64_t m, int64_t n,
+                  int64_t k, int64_t step, bool extras) {
+  const int64_t x_stride = k + 8, y_stride = n + 8;
+  DeviceBlock w(2 * n * k), x(2 * m * x_stride), y(2 * (m * y_stride + 16)), bias(2 * n), residual(2 * m * n);
+  fill_bytes(x.data, x.bytes, 0xff), fill_bytes(y.data, y.bytes, 0xff);
+  fill_field(w.as<T>(), n * k, 1), fill_field(bias.as<T>(), n, 3), fill_field(residual.as<T>(), m * n, 4);
+  for (int64_t i = 0; i < m; ++i)
+    fill_field(x.as<T>() + i * x_stride, k, 2, 1, static_cast<uint64_t>(i * x_stride));
+  LinearCall<T> c;
+  c.w = w.as<T>(), c.x = x.as<const T>(), c.y = y.as<T>() + 8;
+  c.tokens = m, c.out = n, c.in = k, c.y_stride = y_stride, c.x_stride = x_stride, c.w_stride = k;
+  if (extras) c.bias = bias.as<T>(), c.residual = residual.as<const T>(), c.residual_stride = n;
+  must(cudaDeviceSynchronize(), "fill");
+  must(launch(session.stream(), c));
+  must(cudaStreamSynchronize(session.stream()), name.c_str());
+  std::vector<T> host(static_cast<size_t>(m * y_stride + 16));
+  must(cudaMemcpy(host.data(), y.data, host.size() * 2, cudaMemcpyDeviceToHost), "download");
+  bool guards = true;
+  for (size_t i = 0; i < 8; ++i)
+    guards = guards && host[i].bits == 0xffff && host[host.size() - 1 - i].bits == 0xffff;
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = n; j < y_stride; ++j)
+      guards = guards && host[static_cast<size_t>(8 + i * y_stride + j)].bits == 0xffff;
+  const std::string what = name + " m " + std::to_string(m) + " n " + std::to_string(n) + " k " +
+                           std::to_string(k) + (extras ? " bias residual" : "");
+  session.check(guards, what + ": nothing outside y is written", guards ? 0 : 1, 0);
+  host.erase(host.begin(), host.begin() + 8);
+  compare(session, what, host, y_stride, m, n, k, x_stride, step, extras);
+}
+
+}  // namespace
+
+void check_linear(Session& session) {
+  for (const auto& v : kGemv)
+    for (const auto& [n, k] :
+         std::vector<std::pair<int64_t, int64_t>>{{1, 8}, {129, 128}, {33, 1000}, {517, 4096}, {70, 14336}})
+      check_launch<bf16>(session, v.name, v.launch, 1, n, k, 1, n == 517 || n == 33);
+  const auto tokens = [&](const std::vector<Variant<bf16>>& list, std::vector<int64_t> ms) {
+    for (const auto& v : list)
+      for (const int64_t m : ms)
+        for (const auto& [n, k] :
+             std::vector<std::pair<int64_t, int64_t>>{{129, 128}, {33, 1000}, {515, 4096}, {40, 4104}})
+          check_launch<bf16>(session, v.name, v.launch, m, n, k, 1 + (m * n * k > 20000000 ? 61 : 6),
+                             n == 33 || n == 515);
+  };
+  for (const auto& v : kStream4096)
+    for (const auto& [n, k] :
+         std::vector<std::pair<int64_t, int64_t>>{{1, 8}, {129, 128}, {133, 1000}, {517, 4096}, {2000, 4088}})
+      check_launch<bf16>(session, v.name, v.launch, 1, n, k, 1, n == 517 || n == 133);
+  for (const auto& v : kStream14336)
+    for (const auto& [n, k] :
+         std::vector<std::pair<int64_t, int64_t>>{{1, 8}, {129, 128}, {70, 14336}, {300, 14328}})
+      check_launch<bf16>(session, v.name, v.launch, 1, n, k, 1, n == 129);
+  tokens(kGemm8, {1, 3, 8});
+  tokens(kGemm64, {2, 33, 64, 65});
+  check_launch<f16>(session, "gemv f16", cuda::launch_gemv<GemvTraits<8, 1, 4, 1>, f16>, 1, 130, 584, 1,
+                    true);
+  check_launch<f16>(session, "gemm f16",
+                    cuda::launch_gemm_tokens<GemmTokensTraits<8, 1, 8, 1, 8, 256, 4, 3, 2>, f16>, 7, 130, 584,
+                    1, true);
+}
+
+void bench_linear(Session& session, CublasLt& cublas, bool sweep) {
+  struct Shape {
+    int64_t n, k;
+    double share1, share_small;
+  };
+  for (const Shape shape : {Shape{4096, 4096, 0.60, 0.80},
+                            {6144, 4096, 0.76, 0.90},
+                            {4096, 14336, 0.87, 0.95},
+                            {28672, 4096, 0.97, 1.0}})
+    for (const int64_t m : {int64_t{1}, int64_t{8}, int64_t{64}}) {
+      Data data(m, shape.n, shape.k);
+      const double share = m == 1 ? shape.share1 : shape.share_small;
+      Condition condition{(m == 1 ? "G1-" : "G1b-") + std::to_string(shape.n) + "x" +
+                              std::to_string(shape.k) + "-m" + std::to_string(m),
+                          "bf16 linear, N x K = " + std::to_string(shape.n) + " x " +
+                              std::to_string(shape.k) + ", M = " + std::to_string(m) + ", dependent launches",
+                          2.0 * static_cast<double>(shape.n * shape.k + m * (shape.n + shape.k)),
+                          2.0 * static_cast<double>(m * shape.n * shape.k), data.sets};
+      condition.target = "<= " + std::to_string(share).substr(0, 4) + " of cuBLASLt's best";
+      auto contenders = cublas.contenders(
+          session, m, shape.n, shape.k, [&](int s) { return (void*)data.call(s).w; },
+          [&](int s) { return (void*)(data.x.as<bf16>() + s * m * shape.k); },
+          [&](int s) { return (void*)(data.y.as<bf16>() + s * m * shape.n); }, data.sets);
+      auto list = m == 1 ? kGemv : m == 8 ? kGemm8 : kGemm64;
+      if (m == 1)
+        list.insert(list.end(), (shape.k == 4096 ? kStream4096 : kStream14336).begin(),
+                    (shape.k == 4096 ? kStream4096 : kStream14336).end());
+      std::vector<Contender> ours;
+      for (const auto& v : list)
+        ours.push_back({v.name, [&, launch = v.launch](cudaStream_t stream, int set) {
+                          must(launch(stream, data.call(set)));
+                        }});
+      (void)sweep;
+      contenders.insert(contenders.end(), ours.begin(), ours.end());
+      const auto timings = session.measure(condition, contenders);
+      double peer = 1e30, best = 1e30;
+      std::string name;
+      for (const auto& t : timings) {
+        if (!t.ours)
+          peer = std::min(peer, t.us);
+        else if (t.us < best)
+          best = t.us, name = t.name;
+      }
+      char line[200];
+      std::snprintf(line, sizeof line,
+                    "== %s: best ours %s %.2f us = %.2f of cuBLASLt %.2f us, target %.2f: %s",
+                    condition.row.c_str(), name.c_str(), best, best / peer, peer, share,
+                    best <= share * peer ? "met" : "MISSED");
+      session.note(line);
+    }
+}
+
+}  // namespace ridge::bench

@@ -1,0 +1,226 @@
+// The device vocabulary, one check each: what a wrapper does, on values that a wrong one would change.
+
+#include <cmath>
+
+#include "device/convert.cuh"
+#include "device/launch.cuh"
+#include "device/mma.cuh"
+#include "device/reduce.cuh"
+#include "harness.h"
+
+namespace ridge::bench {
+
+namespace {
+
+namespace ptx = device::ptx;
+
+__global__ void try_loads(const uint4* in, uint32_t* out) {
+  const uint4 a = ptx::load_once(in + threadIdx.x), b = ptx::load_once_l2_256(in + threadIdx.x);
+  const float4 c = ptx::load_published(in + threadIdx.x);
+  out[threadIdx.x] = a.x + b.y + __float_as_uint(c.z) + a.w;
+}
+
+__global__ void try_copies(const uint4* in, uint32_t* out) {
+  __shared__ __align__(128) uint4 by_threads[32], by_engine[32];
+  __shared__ __align__(8) uint64_t barrier;
+  const uint32_t at = ptx::shared_address(&barrier);
+  if (threadIdx.x == 0) ptx::barrier_init(at, 1), ptx::barrier_init_fence();
+  __syncthreads();
+  ptx::copy_async_16(ptx::shared_address(&by_threads[threadIdx.x]), in + threadIdx.x,
+                     threadIdx.x & 1 ? 16 : 0);
+  ptx::copy_async_commit();
+  if (threadIdx.x == 0) {
+    ptx::barrier_expect(at, sizeof by_engine);
+    ptx::copy_bulk(ptx::shared_address(by_engine), in, sizeof by_engine, at);
+  }
+  ptx::copy_async_wait<0>();
+  while (!ptx::barrier_try_wait(at, 0)) {
+  }
+  __syncthreads();
+  const uint4 a = by_threads[threadIdx.x ^ 1], b = by_engine[threadIdx.x ^ 3];
+  out[threadIdx.x] = a.x * 3 + b.y;
+}
+
+/// d = a · bᵀ of 16 x 16 and 8 x 16 through ldmatrix, and of b transposed on the way.
+template <class T>
+__global__ void try_mma(const T* a, const T* b, float* d) {
+  __shared__ __align__(16) T sa[16][16], sb[8][16], st[16][8];
+  for (int i = threadIdx.x; i < 256; i += 32) sa[i / 16][i % 16] = a[i];
+  for (int i = threadIdx.x; i < 128; i += 32) sb[i / 16][i % 16] = b[i], st[i % 16][i / 16] = b[i];
+  __syncthreads();
+  const int lane = threadIdx.x, g = lane >> 2, t = lane & 3;
+  uint32_t fa[4], fb[4], ft[4];
+  ptx::load_matrix_x4(fa, ptx::shared_address(&sa[(lane & 7) + (lane >> 3 & 1) * 8][(lane >> 4) * 8]));
+  ptx::load_matrix_x4(fb, ptx::shared_address(&sb[lane & 7][(lane >> 3 & 1) * 8]));
+  ptx::load_matrix_x4_transposed(ft, ptx::shared_address(&st[lane & 15][0]));
+  float x[4] = {}, y[4] = {};
+  device::mma<T>(x, fa, fb[0], fb[1]);
+  device::mma<T>(y, fa, ft[0], ft[1]);
+  for (int j = 0; j < 4; ++j) {
+    const int at = (g + (j >> 1) * 8) * 8 + t * 2 + (j & 1);
+    d[at] = x[j], d[128 + at] = y[j];
+  }
+}
+
+__global__ void try_reduce(float* out) {
+  __shared__ float scratch[32];
+  const float sum = device::block_reduce<device::Sum>(static_cast<float>(threadIdx.x), scratch);
+  __syncthreads();
+  const float top = device::block_reduce<device::Max>(-static_cast<float>(threadIdx.x ^ 37), scratch);
+  const float quad = device::warp_reduce<device::Sum, 4>(static_cast<float>(threadIdx.x));
+  if (threadIdx.x == 41) out[0] = sum, out[1] = top, out[2] = quad;
+}
+
+template <class T>
+__global__ void try_convert(const float* in, float* out) {
+  float v[device::kVector<T>], w[device::kVector<T>];
+  for (int i = 0; i < device::kVector<T>; ++i) v[i] = in[threadIdx.x * device::kVector<T> + i];
+  device::unpack<T>(device::pack<T>(v), w);
+  for (int i = 0; i < device::kVector<T>; ++i) {
+    const float one = device::to_float(device::from_float<T>(v[i]));
+    out[threadIdx.x * device::kVector<T> + i] = one == w[i] || (isnan(one) && isnan(w[i])) ? one : -12345.0f;
+  }
+}
+
+__global__ void try_cluster(float* out) {
+  __shared__ __align__(16) float mine[4];
+  if (threadIdx.x < 4) mine[threadIdx.x] = static_cast<float>(10 * ptx::cluster_rank() + threadIdx.x);
+  ptx::cluster_arrive(), ptx::cluster_wait();
+  const uint32_t other = (ptx::cluster_rank() + 1) % 4;
+  const float4 v = ptx::load_cluster(ptx::cluster_address(ptx::shared_address(mine), other));
+  if (threadIdx.x == 0) out[blockIdx.x] = v.x + v.w;
+  ptx::cluster_arrive(), ptx::cluster_wait();
+}
+
+/// A chain of dependent launches: every launch adds 1 to all elements after its wait.
+__global__ void try_chain(device::Upstream upstream, device::Fresh<uint32_t> data, int count) {
+  upstream.release_next();
+  const auto waited = upstream.wait();
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+    data.after(waited)[i] += 1;
+}
+
+__global__ void try_arrivals(uint32_t* counter, uint32_t* last) {
+  __syncthreads();
+  if (threadIdx.x == 0 && ptx::atomic_add_ordered(counter, 1) + 1 == gridDim.x) *last = blockIdx.x + 1;
+}
+
+__global__ void try_clock(uint64_t* out) {
+  out[0] = ptx::global_timer();
+  float v = ptx::exp2_approx(-static_cast<float>(threadIdx.x));
+  for (int i = 0; i < 4000; ++i) v = v * 0.999f + 1e-9f;
+  out[2] = __float_as_uint(v);
+  out[1] = ptx::global_timer();
+}
+
+template <class T>
+std::vector<T> host_of(const DeviceBlock& block, size_t count) {
+  must(cudaDeviceSynchronize(), "vocabulary");
+  std::vector<T> out(count);
+  must(cudaMemcpy(out.data(), block.data, count * sizeof(T), cudaMemcpyDeviceToHost), "download");
+  return out;
+}
+
+template <class T>
+void check_mma(Session& session, const char* name) {
+  DeviceBlock a(512), b(256), d(1024);
+  fill_field(a.as<T>(), 256, 1), fill_field(b.as<T>(), 128, 2);
+  try_mma<T><<<1, 32>>>(a.as<T>(), b.as<T>(), d.as<float>());
+  const auto ha = host_of<T>(a, 256), hb = host_of<T>(b, 128);
+  const auto hd = host_of<float>(d, 256);
+  double worst = 0;
+  for (int i = 0; i < 16; ++i)
+    for (int j = 0; j < 8; ++j) {
+      double sum = 0;
+      for (int k = 0; k < 16; ++k)
+        sum += static_cast<double>(to_f32(ha[static_cast<size_t>(i * 16 + k)])) *
+               to_f32(hb[static_cast<size_t>(j * 16 + k)]);
+      worst = std::fmax(worst, std::fmax(std::fabs(hd[static_cast<size_t>(i * 8 + j)] - sum),
+                                         std::fabs(hd[static_cast<size_t>(128 + i * 8 + j)] - sum)));
+    }
+  session.check(worst < 1e-5, std::string("ldmatrix, ldmatrix transposed and mma m16n8k16 multiply, ") + name,
+                worst, 1e-5);
+}
+
+template <class T>
+void check_convert(Session& session, const char* name) {
+  std::vector<float> in;
+  for (int i = 0; i < 512; ++i)
+    in.push_back(field(static_cast<uint64_t>(i), 9) * std::exp2(static_cast<float>(i % 40 - 20)));
+  in[0] = 0, in[1] = -0.0f, in[2] = INFINITY, in[3] = -INFINITY, in[4] = NAN, in[5] = 65504, in[6] = 65520,
+  in[7] = 3.4e38f, in[8] = 1e-8f;
+  DeviceBlock a(2048), b(2048);
+  must(cudaMemcpy(a.data, in.data(), 2048, cudaMemcpyHostToDevice), "upload");
+  constexpr int kThreads = 512 / device::kVector<T>;
+  try_convert<T><<<1, kThreads>>>(a.as<float>(), b.as<float>());
+  const auto out = host_of<float>(b, 512);
+  double wrong = 0;
+  for (size_t i = 0; i < 512; ++i) {
+    float expect = in[i];
+    if constexpr (kDTypeOf<T> == kBF16) expect = to_f32(to_bf16(in[i]));
+    if constexpr (kDTypeOf<T> == kF16) expect = to_f32(to_f16(in[i]));
+    wrong += !(out[i] == expect || (std::isnan(out[i]) && std::isnan(expect)));
+  }
+  session.check(wrong == 0, std::string("pack, unpack and conversion round as the host does, ") + name, wrong,
+                0);
+}
+
+}  // namespace
+
+void check_vocabulary(Session& session) {
+  DeviceBlock in(1024), out(4096);
+  std::vector<uint32_t> words(256);
+  for (uint32_t i = 0; i < 256; ++i) words[i] = i * i + 7;
+  must(cudaMemcpy(in.data, words.data(), 1024, cudaMemcpyHostToDevice), "upload");
+  double wrong = 0;
+  try_loads<<<1, 32>>>(in.as<uint4>(), out.as<uint32_t>());
+  auto got = host_of<uint32_t>(out, 32);
+  for (uint32_t i = 0; i < 32; ++i)
+    wrong += got[i] != words[4 * i] + words[4 * i + 1] + words[4 * i + 2] + words[4 * i + 3];
+  session.check(wrong == 0, "16-byte loads return their bytes", wrong, 0);
+  try_copies<<<1, 32>>>(in.as<uint4>(), out.as<uint32_t>());
+  got = host_of<uint32_t>(out, 32), wrong = 0;
+  for (uint32_t i = 0; i < 32; ++i)
+    wrong += got[i] != ((i ^ 1) & 1 ? words[4 * (i ^ 1)] * 3 : 0) + words[4 * (i ^ 3) + 1];
+  session.check(wrong == 0, "cp.async copies or zeroes, cp.async.bulk completes its mbarrier", wrong, 0);
+  check_mma<bf16>(session, "bf16"), check_mma<f16>(session, "f16");
+  check_convert<float>(session, "f32"), check_convert<bf16>(session, "bf16"),
+      check_convert<f16>(session, "f16");
+  try_reduce<<<1, 256>>>(out.as<float>());
+  const auto sums = host_of<float>(out, 3);
+  session.check(sums[0] == 255 * 128 && sums[1] == 0 && sums[2] == 40 + 41 + 42 + 43,
+                "block and warp reductions", sums[0], 255 * 128);
+  device::LaunchShape shape;
+  shape.grid.x = 8, shape.block.x = 32, shape.cluster = 4;
+  must(device::launch(nullptr, shape, "try_cluster", try_cluster, out.as<float>()));
+  const auto ranks = host_of<float>(out, 8);
+  wrong = 0;
+  for (int i = 0; i < 8; ++i)
+    wrong += ranks[static_cast<size_t>(i)] != static_cast<float>(20 * ((i + 1) % 4) + 3);
+  session.check(wrong == 0, "a block reads the shared memory of its neighbour in the cluster", wrong, 0);
+
+  constexpr int kCount = 1 << 20, kLaunches = 200;
+  DeviceBlock data(4 * kCount);
+  fill_bytes(data.data, data.bytes, 0);
+  must(cudaDeviceSynchronize(), "fill");
+  shape = {}, shape.grid.x = 264, shape.block.x = 256;
+  for (int i = 0; i < kLaunches; ++i)
+    must(device::launch_dependent(session.stream(), shape, "try_chain", try_chain,
+                                  device::Fresh<uint32_t>(data.as<uint32_t>()), kCount));
+  const auto chain = host_of<uint32_t>(data, kCount);
+  wrong = 0;
+  for (const uint32_t v : chain) wrong += v != kLaunches;
+  session.check(wrong == 0, "200 dependent launches see each other's writes after the wait", wrong, 0);
+
+  fill_bytes(out.data, 64, 0);
+  must(cudaDeviceSynchronize(), "fill");
+  try_arrivals<<<1000, 64>>>(out.as<uint32_t>(), out.as<uint32_t>() + 1);
+  got = host_of<uint32_t>(out, 2);
+  session.check(got[0] == 1000 && got[1] > 0, "one block of a grid arrives last", got[0], 1000);
+  try_clock<<<1, 1>>>(out.as<uint64_t>());
+  const auto times = host_of<uint64_t>(out, 2);
+  const double ns = static_cast<double>(times[1] - times[0]);
+  session.check(ns > 1000 && ns < 1e6, "globaltimer counts nanoseconds", ns, 1e6);
+}
+
+}  // namespace ridge::bench

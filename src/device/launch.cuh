@@ -1,0 +1,93 @@
+#pragma once
+// Dependent launches that cannot be misused. A kernel whose blocks may start while the launch before it still
+// runs takes an Upstream first. What that launch writes, or still reads, is passed as Fresh<T>; its pointer
+// comes out only for a Waited, and only Upstream::wait() makes one. Weights and what was complete before the
+// step are plain pointers.
+
+#include <cuda_runtime.h>
+
+#include <type_traits>
+
+#include "base/status.h"
+#include "device/ptx.cuh"
+
+namespace ridge::device {
+
+class Waited {
+  friend struct Upstream;
+  __device__ Waited() {}
+};
+
+struct Upstream {
+  /// Lets the next launch start its blocks; what they may read before their own wait() does not depend on
+  /// this one.
+  __device__ void release_next() const { ptx::grid_launch_dependents(); }
+  /// Returns once everything launched before has finished.
+  __device__ Waited wait() const {
+    ptx::grid_dependency_wait();
+    return {};
+  }
+};
+
+template <class T>
+class Fresh {
+ public:
+  Fresh() = default;
+  __host__ Fresh(T* p) : p_(p) {}
+  __device__ T* after(Waited) const { return p_; }
+
+ private:
+  T* p_ = nullptr;
+};
+
+struct LaunchShape {
+  dim3 grid = {1, 1, 1};
+  dim3 block = {1, 1, 1};
+  int shared_bytes = 0;
+  int cluster = 1;  // blocks along x
+};
+
+/// An error that names the call, or ok.
+inline Status cuda_status(cudaError_t error, const char* call) {
+  if (error == cudaSuccess) return {};
+  return internal_error(call, ": ", cudaGetErrorName(error), ", ", cudaGetErrorString(error));
+}
+
+template <class... P>
+Status launch_with(cudaLaunchAttribute* attributes, unsigned count, cudaStream_t stream,
+                   const LaunchShape& shape, const char* name, void (*kernel)(P...), const P&... arguments) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = shape.grid;
+  config.blockDim = shape.block;
+  config.dynamicSmemBytes = static_cast<size_t>(shape.shared_bytes);
+  config.stream = stream;
+  config.attrs = attributes;
+  if (shape.cluster > 1) {
+    attributes[count].id = cudaLaunchAttributeClusterDimension;
+    attributes[count].val.clusterDim = {static_cast<unsigned>(shape.cluster), 1, 1};
+    ++count;
+  }
+  config.numAttrs = count;
+  return cuda_status(cudaLaunchKernelEx(&config, kernel, arguments...), name);
+}
+
+/// Starts when everything before it on the stream has finished.
+template <class... P>
+Status launch(cudaStream_t stream, const LaunchShape& shape, const char* name, void (*kernel)(P...),
+              const std::type_identity_t<P>&... arguments) {
+  cudaLaunchAttribute attributes[2] = {};
+  return launch_with<P...>(attributes, 0, stream, shape, name, kernel, arguments...);
+}
+
+/// Starts its blocks when the launch before it releases them. Only kernels that take an Upstream first can be
+/// given.
+template <class... P>
+Status launch_dependent(cudaStream_t stream, const LaunchShape& shape, const char* name,
+                        void (*kernel)(Upstream, P...), const std::type_identity_t<P>&... arguments) {
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  return launch_with<Upstream, P...>(attributes, 1, stream, shape, name, kernel, Upstream{}, arguments...);
+}
+
+}  // namespace ridge::device

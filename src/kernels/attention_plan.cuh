@@ -1,0 +1,191 @@
+#pragma once
+// The call of a decode attention and how its work is divided on the device.
+
+#include "base/checked.h"
+#include "device/convert.cuh"
+#include "device/launch.cuh"
+#include "device/mma.cuh"
+#include "device/reduce.cuh"
+
+namespace ridge::cuda {
+
+template <class T>
+struct AttentionDecodeCall {
+  device::Fresh<T> out;            // [batch, heads, head_dim]
+  device::Fresh<float> lse;        // [batch, heads] natural, or none; -inf for an empty sequence
+  device::Fresh<const T> q;        // [batch, heads, head_dim]
+  const T* k = nullptr;            // pages of [page_size, kv_heads, head_dim] through the strides below.
+  const T* v = nullptr;            // Read before the wait, but for the last `unsettled` tokens of a sequence.
+  const int32_t* pages = nullptr;  // [batch, table_stride]; only entries of live keys are used as addresses
+  const int32_t* lengths = nullptr;  // [batch]; 0 gives zeros
+  device::Fresh<float> partials;     // decode_partial_bytes()
+  device::Fresh<uint32_t>
+      arrivals;  // [batch * kv_heads * head tiles], 0 before the first call; every call leaves 0
+  int64_t batch = 0, heads = 0, kv_heads = 0, ratio = 0;  // ratio: heads / kv_heads
+  int64_t page_size = 0, page_stride = 0, slot_stride = 0, head_stride = 0, table_stride = 0;  // elements
+  int64_t q_stride = 0, out_stride = 0;
+  int64_t window = 0;  // the last `window` keys are seen; 0: all
+  int32_t unsettled =
+      INT32_MAX;                 // tokens at a sequence's end that launches of this step may still be writing
+  bool lengths_settled = false;  // lengths and pages were complete before the step
+  int page_shift = -1;           // log2(page_size), or -1
+  float scale = 1, softcap = 0;  // softcap 0: none
+};
+
+template <int kHeadDimIn, int kRowsIn, int kWarpsIn, int kStagesIn, int kBlocksPerSmIn>
+struct DecodeTraits {
+  static constexpr int kHeadDim = kHeadDimIn, kRows = kRowsIn;  // kRows: query heads of a unit, 8 or 16
+  static constexpr int kWarps = kWarpsIn, kStages = kStagesIn, kBlocksPerSm = kBlocksPerSmIn,
+                       kThreads = kWarps * 32;
+  static constexpr int kStageKeys = 16, kTileKeys = kStageKeys * kWarps;
+  static constexpr int kStride = kHeadDim + 8;  // elements between keys in the ring
+  static constexpr int kStageBytes = 2 * kStageKeys * kStride * 2;
+  static constexpr int kPartialRow = kHeadDim + 4, kPartialFloats = kRows * kPartialRow;
+  struct Join {
+    float top[kWarps][kRows], sum[kWarps][kRows];
+    float out[kWarps][kRows][kHeadDim];
+  };
+  static constexpr int kRings = kWarps * kStages * kStageBytes, kJoin = static_cast<int>(sizeof(Join));
+  static constexpr int kRingBytes = kRings > kJoin ? kRings : kJoin;
+  static_assert(kHeadDim % 16 == 0 && (kRows == 8 || kRows == 16) && kStages >= 2);
+};
+
+/// Bytes of `partials`: two slots a block, for the unit that began before its share and for the one that ends
+/// after it.
+template <class Traits>
+int64_t decode_partial_bytes(int multiprocessors) {
+  return int64_t{multiprocessors} * Traits::kBlocksPerSm * 2 * Traits::kPartialFloats * 4;
+}
+
+__device__ __forceinline__ int32_t ceil_div_32(int32_t a, int32_t b) {
+  return (a + b - 1) / b;
+}
+
+/// The first key that a query at the end of `length` keys sees.
+template <class T>
+__device__ __forceinline__ int32_t first_seen(const AttentionDecodeCall<T>& call, int32_t length) {
+  return call.window > 0 && length > call.window ? length - static_cast<int32_t>(call.window) : 0;
+}
+
+/// A block's part of one unit. Keys and tiles are counted in 32 bits: 2^31 tiles are more than any memory
+/// holds.
+struct DecodePiece {
+  int32_t sequence, unit, kv_head, head, rows;  // head: the first of `rows` query heads
+  int32_t unit_begin, tile_end;                 // in the line of tiles: the unit's start, this piece's end
+  int32_t begin_key, end_key;                   // the sequence's live keys (begin: of its window)
+  int32_t first_key, last_key;      // this piece's; first_key is a multiple of 16, maybe below begin_key
+  int32_t first_block, last_block;  // that share the unit
+};
+
+/// The line of tiles and this block's share of it: the first `longer` blocks have one tile more.
+struct DecodePlan {
+  const int32_t* sequence_begin;  // shared: tiles before sequence i, of one group; [batch + 1]
+  int32_t tiles_each, longer, begin, end, groups;
+  int32_t sequence;  // the one that holds the tile last asked for
+
+  __device__ int32_t share_begin(int32_t block) const { return block * tiles_each + min(block, longer); }
+  __device__ int32_t block_of(int32_t tile) const {
+    const int32_t border = longer * (tiles_each + 1);
+    return tile < border ? tile / (tiles_each + 1) : longer + (tile - border) / tiles_each;
+  }
+  /// Where block `block` leaves its sums of the unit that begins at `unit_begin`.
+  __device__ int32_t slot(int32_t block, int32_t unit_begin) const {
+    return 2 * block + (share_begin(block) > unit_begin ? 0 : 1);
+  }
+
+  template <class Traits, class T>
+  __device__ DecodePiece piece_at(const AttentionDecodeCall<T>& call, int32_t tile) {
+    while (sequence_begin[sequence + 1] * groups <= tile) ++sequence;
+    const int32_t tiles = sequence_begin[sequence + 1] - sequence_begin[sequence];
+    const int32_t inside = tile - sequence_begin[sequence] * groups, group = inside / tiles;
+    const int32_t ratio = static_cast<int32_t>(call.ratio), head_tiles = ceil_div_32(ratio, Traits::kRows);
+    DecodePiece p;
+    p.sequence = sequence;
+    p.unit = sequence * groups + group;
+    p.kv_head = head_tiles == 1 ? group : group / head_tiles;
+    const int32_t head_tile = group - p.kv_head * head_tiles;
+    p.head = p.kv_head * ratio + head_tile * Traits::kRows;
+    p.rows = min(Traits::kRows, ratio - head_tile * Traits::kRows);
+    p.unit_begin = tile - (inside - group * tiles);
+    p.tile_end = min(end, p.unit_begin + tiles);
+    p.end_key = call.lengths[sequence];
+    p.begin_key = first_seen(call, p.end_key);
+    const int32_t base = p.begin_key / Traits::kStageKeys * Traits::kStageKeys;
+    p.first_key = base + (tile - p.unit_begin) * Traits::kTileKeys;
+    p.last_key = min(p.end_key, base + (p.tile_end - p.unit_begin) * Traits::kTileKeys);
+    p.first_block = block_of(p.unit_begin);
+    p.last_block = block_of(p.unit_begin + tiles - 1);
+    return p;
+  }
+};
+
+/// Tiles of one group of a sequence.
+template <class Traits, class T>
+__device__ __forceinline__ int32_t sequence_tiles(const AttentionDecodeCall<T>& call, int64_t sequence) {
+  const int32_t length = max(0, call.lengths[sequence]);
+  const int32_t skipped = first_seen(call, length) / Traits::kStageKeys * Traits::kStageKeys;
+  return ceil_div_32(length - skipped, Traits::kTileKeys);
+}
+
+/// Sums the tiles of all sequences into `sequence_begin` and finds this block's share. All threads call it.
+template <class Traits, class T>
+__device__ DecodePlan plan_decode(const AttentionDecodeCall<T>& call, int32_t* sequence_begin) {
+  __shared__ int32_t warp_sums[Traits::kWarps];
+  __shared__ int32_t start;
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, batch = static_cast<int32_t>(call.batch);
+  const int32_t each = ceil_div_32(batch, Traits::kThreads), first = threadIdx.x * each,
+                last = min(batch, first + each);
+  int32_t mine = 0;
+  for (int32_t s = first; s < last; ++s) mine += sequence_tiles<Traits>(call, s);
+  int32_t before = mine;  // inclusive over the lanes, then exclusive
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const int32_t other = __shfl_up_sync(0xffffffffu, before, step);
+    if (lane >= step) before += other;
+  }
+  if (lane == 31) warp_sums[warp] = before;
+  __syncthreads();
+  before -= mine;
+  for (int w = 0; w < warp; ++w) before += warp_sums[w];
+  for (int32_t s = first; s < last; ++s) {
+    sequence_begin[s] = before;
+    before += sequence_tiles<Traits>(call, s);
+  }
+  if (last == batch && first < last) sequence_begin[batch] = before;
+  __syncthreads();
+
+  DecodePlan plan;
+  plan.sequence_begin = sequence_begin;
+  plan.groups =
+      static_cast<int32_t>(call.kv_heads) * ceil_div_32(static_cast<int32_t>(call.ratio), Traits::kRows);
+  const int32_t total = sequence_begin[call.batch] * plan.groups, block = static_cast<int32_t>(blockIdx.x);
+  const int32_t blocks = max(1, min(static_cast<int32_t>(gridDim.x), total));
+  plan.tiles_each = total / blocks;
+  plan.longer = total - plan.tiles_each * blocks;
+  const bool works = block < blocks;
+  plan.begin = works ? plan.share_begin(block) : 0;
+  plan.end = works ? plan.share_begin(block + 1) : 0;
+  for (int32_t s = first; s < last; ++s)
+    if (sequence_begin[s] * plan.groups <= plan.begin && plan.begin < sequence_begin[s + 1] * plan.groups)
+      start = s;
+  __syncthreads();
+  plan.sequence = plan.begin < plan.end ? start : 0;
+  return plan;
+}
+
+/// Zeros, and -inf as log-sum-exp, for the sequences without keys.
+template <class Traits, class T>
+__device__ __forceinline__ void store_empty(const AttentionDecodeCall<T>& call, device::Waited waited) {
+  float* const lse = call.lse.after(waited);
+  for (int64_t s = blockIdx.x; s < call.batch; s += gridDim.x) {
+    if (call.lengths[s] > 0) continue;
+    T* const row = call.out.after(waited) + s * call.out_stride;
+    for (int64_t i = threadIdx.x; i < call.heads * Traits::kHeadDim; i += Traits::kThreads)
+      row[i] = device::from_float<T>(0);
+    if (lse)
+      for (int64_t h = threadIdx.x; h < call.heads; h += Traits::kThreads)
+        lse[s * call.heads + h] = -INFINITY;
+  }
+}
+
+}  // namespace ridge::cuda

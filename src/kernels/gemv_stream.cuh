@@ -1,0 +1,137 @@
+#pragma once
+// gemv_stream: y[out] = w[out, in] · x[in], one token, as one unbroken stream of w. 16-bit in, f32 sums.
+// Limit: read bandwidth of w.
+//
+// One or two blocks an SM; block b has rows b, b + blocks, … , so that all SMs walk through memory side by
+// side. The warps divide `in`: a lane has the same kVectors places of every row, and keeps its part of x in
+// registers. Rows come through a ring in shared memory, kGroup rows a stage, kStages deep; a lane copies and
+// reads its own 16 bytes only (cp.async), so the ring needs no barrier: it is a register file without
+// registers. In flight on an SM: (kStages - 1) x kGroup rows. The next launch is released when the last copy
+// has been asked for, not before: its own first stages then arrive while this one adds up its last rows,
+// leaves, and while x is fetched.
+
+#include "base/checked.h"
+#include "device/convert.cuh"
+#include "device/reduce.cuh"
+#include "kernels/linear_call.cuh"
+
+namespace ridge::cuda {
+
+template <int kWarpsIn, int kVectorsIn, int kGroupIn, int kStagesIn, int kBlocksPerSmIn>
+struct GemvStreamTraits {
+  static constexpr int kWarps = kWarpsIn, kVectors = kVectorsIn, kGroup = kGroupIn, kStages = kStagesIn;
+  static constexpr int kBlocksPerSm = kBlocksPerSmIn, kThreads = kWarps * 32;
+  static constexpr int kWidth = kVectors * kThreads * 8;  // the longest `in`
+  static constexpr int kStageBytes = kGroup * kVectors * kThreads * 16, kRingBytes = kStages * kStageBytes;
+};
+
+/// Starts the copy of stage `stage` (rows kGroup * stage … of this block) into `place`, this lane's 16 bytes
+/// there.
+template <class Traits, class T>
+__device__ __forceinline__ void copy_rows(uint32_t place, const LinearCall<T>& call, int32_t stage,
+                                          int32_t rows) {
+#pragma unroll
+  for (int r = 0; r < Traits::kGroup; ++r) {
+    const int32_t i = stage * Traits::kGroup + r;
+    if (i >= rows) break;
+    const T* const row = call.w + (int64_t{blockIdx.x} + int64_t{i} * gridDim.x) * call.w_stride;
+#pragma unroll
+    for (int v = 0; v < Traits::kVectors; ++v) {
+      const int k = (v * Traits::kThreads + static_cast<int>(threadIdx.x)) * 8;
+      if (k < call.in)
+        device::ptx::copy_async_16(place + (r * Traits::kVectors + v) * Traits::kThreads * 16, row + k, 16);
+    }
+  }
+}
+
+template <class Traits, class T>
+__global__ __launch_bounds__(Traits::kThreads,
+                             Traits::kBlocksPerSm) void gemv_stream(device::Upstream upstream,
+                                                                    LinearCall<T> call) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  constexpr int kStages = Traits::kStages;
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  float* const parts = reinterpret_cast<float*>(shared + Traits::kRingBytes);  // [rows, kWarps]
+  const int32_t rows = static_cast<int32_t>((call.out - 1 - blockIdx.x) / gridDim.x + 1);
+  const int32_t stages = (rows + Traits::kGroup - 1) / Traits::kGroup;
+  const uint32_t ring = device::ptx::shared_address(shared) + threadIdx.x * 16;
+
+#pragma unroll
+  for (int s = 0; s < kStages - 1; ++s) {
+    if (s < stages) copy_rows<Traits>(ring + s * Traits::kStageBytes, call, s, rows);
+    device::ptx::copy_async_commit();
+  }
+  if (stages < kStages) upstream.release_next();
+  const auto waited = upstream.wait();
+  uint4 x[Traits::kVectors];
+#pragma unroll
+  for (int v = 0; v < Traits::kVectors; ++v) {
+    const int k = (v * Traits::kThreads + static_cast<int>(threadIdx.x)) * 8;
+    x[v] = k < call.in ? *reinterpret_cast<const uint4*>(call.x.after(waited) + k) : uint4{};
+  }
+
+  int slot = 0;
+  for (int32_t stage = 0; stage < stages; ++stage) {
+    device::ptx::copy_async_wait<kStages - 2>();
+    const int32_t ahead = stage + kStages - 1;
+    if (ahead < stages)
+      copy_rows<Traits>(ring + (slot == 0 ? kStages - 1 : slot - 1) * Traits::kStageBytes, call, ahead, rows);
+    device::ptx::copy_async_commit();
+    if (ahead + 1 == stages) upstream.release_next();
+    const unsigned char* const place = shared + slot * Traits::kStageBytes + threadIdx.x * 16;
+    float sum[Traits::kGroup] = {};
+#pragma unroll
+    for (int v = 0; v < Traits::kVectors; ++v) {
+      const bool live = (v * Traits::kThreads + static_cast<int>(threadIdx.x)) * 8 <
+                        call.in;  // the ring holds no zeros elsewhere
+      float xs[8];
+      device::unpack<T>(x[v], xs);
+#pragma unroll
+      for (int r = 0; r < Traits::kGroup; ++r) {
+        float ws[8];
+        device::unpack<T>(
+            *reinterpret_cast<const uint4*>(place + (r * Traits::kVectors + v) * Traits::kThreads * 16), ws);
+        if (live) {
+#pragma unroll
+          for (int i = 0; i < 8; ++i) sum[r] = fmaf(ws[i], xs[i], sum[r]);
+        }
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < Traits::kGroup; ++r) {
+      sum[r] = device::warp_reduce<device::Sum>(sum[r]);
+      const int32_t i = stage * Traits::kGroup + r;
+      if (lane == 0 && i < rows) parts[i * Traits::kWarps + warp] = sum[r];
+    }
+    slot = slot + 1 == kStages ? 0 : slot + 1;
+  }
+  __syncthreads();
+  for (int32_t i = threadIdx.x; i < rows; i += Traits::kThreads) {
+    const int64_t row = int64_t{blockIdx.x} + int64_t{i} * gridDim.x;
+    float sum = 0;
+#pragma unroll
+    for (int w = 0; w < Traits::kWarps; ++w) sum += parts[i * Traits::kWarps + w];
+    if (call.bias) sum += device::to_float(call.bias[row]);
+    if (const T* residual = call.residual.after(waited)) sum += device::to_float(residual[row]);
+    call.y.after(waited)[row] = device::from_float<T>(sum);
+  }
+}
+
+template <class Traits, class T>
+Status launch_gemv_stream(cudaStream_t stream, const LinearCall<T>& call, int multiprocessors) {
+  static const cudaError_t allowed =
+      cudaFuncSetAttribute(gemv_stream<Traits, T>, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 * 1024);
+  RIDGE_TRY(device::cuda_status(allowed, "cudaFuncSetAttribute of gemv_stream"));
+  if (call.in > Traits::kWidth)
+    return declined("gemv_stream: in is ", call.in, ", this kernel takes up to ", Traits::kWidth);
+  device::LaunchShape shape;
+  shape.grid.x = static_cast<unsigned>(min(call.out, int64_t{multiprocessors} * Traits::kBlocksPerSm));
+  shape.block.x = Traits::kThreads;
+  const int64_t parts = ceil_div(call.out, int64_t{shape.grid.x}) * Traits::kWarps * 4;
+  if (Traits::kRingBytes + parts > 227 * 1024)
+    return declined("gemv_stream: out is ", call.out, ", its sums do not fit in shared memory");
+  shape.shared_bytes = static_cast<int>(Traits::kRingBytes + parts);
+  return device::launch_dependent(stream, shape, "gemv_stream", gemv_stream<Traits, T>, call);
+}
+
+}  // namespace ridge::cuda
