@@ -40,7 +40,11 @@ class BpeModel : public Model {
   void encode(std::string_view text, Scratch& scratch, std::vector<int32_t>& ids) const override {
     for (size_t begin = 0; begin < text.size();) {
       const size_t end = split_end(split_, classes_, text, begin);
-      encode_word(text.substr(begin, end - begin), scratch, ids);
+      const std::string_view word = text.substr(begin, end - begin);
+      if (const size_t first = ids.size(); !scratch.cache.find(word, ids)) {
+        encode_word(word, scratch, ids);
+        scratch.cache.put(word, ids, first);
+      }
       begin = end;
     }
   }

@@ -49,7 +49,9 @@ std::string unescape_spaces(std::string_view text, Spans& spans) {
 class Encoding {
  public:
   Encoding(const State& state, std::string_view text, const EncodeOptions& options, const Spans& untrusted)
-      : state_(state), text_(text), parse_(options.parse_special), untrusted_(untrusted) {}
+      : state_(state), text_(text), parse_(options.parse_special), untrusted_(untrusted) {
+    if (text.size() >= 1024) scratch_.cache.enable();
+  }
 
   std::vector<int32_t> run() {
     const AddedTokens& added = parse_ ? state_.all : state_.user_defined;

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "formats/tokenizer.h"
+#include "formats/tokenizer_cache.h"
 #include "formats/tokenizer_merge.h"
 #include "formats/tokenizer_pieces.h"
 #include "formats/tokenizer_split.h"
@@ -18,12 +19,13 @@ namespace ridge::tokenizer {
 class Model {
  public:
   virtual ~Model() = default;
-  /// Appends the ids of text. `symbols` and `merger` are scratch.
+  /// What encoding one text reuses from word to word.
   struct Scratch {
     std::vector<Symbol> symbols;
     Merger merger;
-    std::string text;
+    WordCache cache;
   };
+  /// Appends the ids of text.
   virtual void encode(std::string_view text, Scratch& scratch, std::vector<int32_t>& ids) const = 0;
   /// Bytes of text that encode() leaves out.
   virtual int64_t unencodable(std::string_view text) const = 0;

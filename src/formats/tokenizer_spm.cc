@@ -1,6 +1,6 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <numeric>
 #include <unordered_map>
 
 #include "formats/tokenizer_model.h"
@@ -29,7 +29,11 @@ class SpmModel : public Model {
   void encode(std::string_view text, Scratch& scratch, std::vector<int32_t>& ids) const override {
     for (size_t begin = 0; begin < text.size();) {
       const size_t end = word_end(text, begin);
-      encode_word(text.substr(begin, end - begin), scratch, ids);
+      const std::string_view word = text.substr(begin, end - begin);
+      if (const size_t first = ids.size(); !scratch.cache.find(word, ids)) {
+        encode_word(word, scratch, ids);
+        scratch.cache.put(word, ids, first);
+      }
       begin = end;
     }
   }
@@ -59,9 +63,10 @@ class SpmModel : public Model {
 
   const Vocabulary& vocabulary_;
   PieceIndex index_;                   // of what merging can give: normal and unused pieces
-  std::vector<uint32_t> ranks_;        // [vocab], 0 for the best score
+  std::vector<uint32_t> ranks_;        // [vocab], lower for better scores
   size_t longest_ = 0;                 // bytes
   std::array<bool, 256> joined_ = {};  // bytes that stand before a space inside some piece
+  std::array<int32_t, 128> ascii_;     // the pieces of one character that most text begins from
   std::array<int32_t, 256> byte_ids_;
   int32_t unk_ = -1;
   struct Parts {
@@ -149,6 +154,10 @@ Status SpmModel::add_pieces(const TokenizerSpec& spec) {
     for (size_t at = piece.find(' ', 1); at != piece.npos; at = piece.find(' ', at + 1))
       joined_[static_cast<uint8_t>(piece[at - 1])] = true;
   }
+  for (size_t c = 0; c < ascii_.size(); ++c) {
+    const char one = static_cast<char>(c);
+    ascii_[c] = find({&one, 1});
+  }
   return {};
 }
 
@@ -175,18 +184,17 @@ Status SpmModel::add_bytes(const TokenizerSpec& spec) {
   return {};
 }
 
+// The higher the score the lower the rank, and equal scores have equal ranks: then the leftmost pair goes
+// first. The bits of a float order as its values do once the sign bit is flipped, and all bits of negative
+// ones.
 Status SpmModel::rank(const TokenizerSpec& spec) {
-  const size_t count = spec.tokens.size();
-  for (size_t i = 0; i < count; ++i)
-    if (!std::isfinite(spec.scores[i])) return corrupt("tokenizer.ggml.scores[", i, "] is ", spec.scores[i]);
-  std::vector<int32_t> order(count);
-  std::iota(order.begin(), order.end(), 0);
-  const auto& scores = spec.scores;
-  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return scores[a] > scores[b]; });
-  ranks_.resize(count);
-  for (size_t i = 0; i < count; ++i)  // equal scores, equal ranks: then the leftmost pair goes first
-    ranks_[order[i]] =
-        i > 0 && scores[order[i]] == scores[order[i - 1]] ? ranks_[order[i - 1]] : static_cast<uint32_t>(i);
+  ranks_.resize(spec.scores.size());
+  for (size_t i = 0; i < spec.scores.size(); ++i) {
+    const float score = spec.scores[i] + 0.0f;  // makes -0 +0
+    if (!std::isfinite(score)) return corrupt("tokenizer.ggml.scores[", i, "] is ", score);
+    const auto bits = std::bit_cast<uint32_t>(score);
+    ranks_[i] = ~(bits >> 31 ? ~bits : bits | 0x80000000u);
+  }
   return {};
 }
 
