@@ -7,6 +7,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/memory.h"
 #include "formats/gguf_parse.h"
 
 namespace ridge {
@@ -60,9 +61,10 @@ Status GgufFile::read_range(const GgufTensor& tensor, int64_t first, int64_t cou
   return status.ok() ? status : status.within(text("tensor ", printable(tensor.name)));
 }
 
-Result<Buffer> GgufFile::read_all(int threads) const {
+Result<Buffer> GgufFile::read_all(int threads) const try {
   if (threads < 1 || threads > limits::kThreads)
     return invalid_argument("threads is ", threads, ", wanted 1 to ", limits::kThreads);
+  RIDGE_TRY(check_memory(data_bytes(), text(path(), ": its tensor data")));
   RIDGE_ASSIGN(Buffer data, Buffer::allocate(data_bytes(), Pages::kHuge));
   // Pieces of whole huge pages: two threads never fault the same page.
   constexpr int64_t kPiece = 8 << 20;
@@ -96,6 +98,8 @@ Result<Buffer> GgufFile::read_all(int threads) const {
   RIDGE_TRY(failed);
   if (no_memory) return io_error(path(), ": cannot be read, and there is no memory to say why");
   return data;
+} catch (const std::bad_alloc&) {
+  return resource_exhausted(path(), ": no memory to read it");
 }
 
 Tensor GgufFile::view(const GgufTensor& tensor, const Buffer& data) const {

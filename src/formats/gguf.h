@@ -113,6 +113,7 @@ class GgufFile {
   Status read_range(const GgufTensor& tensor, int64_t first, int64_t count, void* out) const;
   /// All tensor data, read (not mapped: packing from a mapping was measured five times slower) into huge
   /// pages by `threads` threads. Tensors lie at their offset less data_offset(): view() makes them Tensors.
+  /// Errors: kIo; kResourceExhausted when it is more than this process may take (base/memory.h).
   Result<Buffer> read_all(int threads) const;
   /// `tensor`, which has a dtype, within what read_all gave.
   Tensor view(const GgufTensor& tensor, const Buffer& data) const;
