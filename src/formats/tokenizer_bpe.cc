@@ -1,4 +1,5 @@
 #include "formats/tokenizer_model.h"
+#include "formats/unicode_nfc.h"
 
 namespace ridge::tokenizer {
 namespace {
@@ -38,6 +39,12 @@ class BpeModel : public Model {
   }
 
   void encode(std::string_view text, Scratch& scratch, std::vector<int32_t>& ids) const override {
+    // Qwen2's tokenizer.json composes text first; its GGUF files do not say so.
+    std::string composed;
+    if (split_ == Split::kQwen2 && may_change_in_nfc(text)) {
+      composed = nfc(text);
+      text = composed;
+    }
     for (size_t begin = 0; begin < text.size();) {
       const size_t end = split_end(split_, classes_, text, begin);
       const std::string_view word = text.substr(begin, end - begin);

@@ -9,7 +9,12 @@
 
 namespace ridge::tokenizer {
 
-enum class Split { kGpt2, kSmollm, kLlamaBpe, kQwen2 };
+enum class Split {
+  kGpt2,
+  kSmollm,    // digits apart first
+  kLlamaBpe,  // Llama 3
+  kQwen2,     // its text is in NFC already
+};
 
 /// By the name in tokenizer.ggml.pre.
 std::optional<Split> split_by_name(std::string_view name);

@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "base/sha256.h"
 #include "formats/tokenizer_checks.h"
+#include "formats/unicode_nfc.h"
 
 namespace ridge {
 namespace {
@@ -175,7 +176,7 @@ TEST(Tokenizer, every_byte_string_comes_back_from_byte_level_ids) {
       }
       std::string back;
       for (const int32_t id : ids(t, text)) back += t.piece(id);
-      ASSERT_EQ(back, text) << pre;
+      ASSERT_EQ(back, std::string_view(pre) == "qwen2" ? nfc(text) : text) << pre;
     }
   }
 }

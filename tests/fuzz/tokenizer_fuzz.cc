@@ -2,6 +2,7 @@
 // the text.
 
 #include "formats/tokenizer_specs.h"
+#include "formats/unicode_nfc.h"
 #include "fuzz/seeds.h"
 
 namespace ridge {
@@ -68,7 +69,8 @@ void check_text(size_t which, bool parse, size_t begin, size_t end, const std::s
   RIDGE_FUZZ_CHECK(ids.ok());
   for (const int32_t id : *ids) RIDGE_FUZZ_CHECK(id >= 0 && id < t.vocab());
   for (const int32_t id : *ids) RIDGE_FUZZ_CHECK(parse || t.type(id) != TokenType::kControl);
-  if (which < 4) RIDGE_FUZZ_CHECK(pieces(t, *ids) == text);
+  if (which < 3) RIDGE_FUZZ_CHECK(pieces(t, *ids) == text);
+  if (which == 3) RIDGE_FUZZ_CHECK(nfc(pieces(t, *ids)) == nfc(text));
   if (which == 6) RIDGE_FUZZ_CHECK(pieces(t, *ids) == unescaped(text));
   check_streaming(t, *ids);
   const auto plain = t.encode(text);
