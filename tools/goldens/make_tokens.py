@@ -92,7 +92,8 @@ class HubDouble:
 
     def __init__(self, model_dir):
         self.model = AutoModelForCausalLM.from_pretrained(
-            model_dir, dtype=torch.float64, attn_implementation="eager").eval()
+            model_dir, dtype=torch.float64, attn_implementation="eager",
+            experts_implementation="eager").eval()  # the grouped product of experts has no float64
 
     @torch.no_grad()
     def logits(self, ids, first):
