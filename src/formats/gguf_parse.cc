@@ -242,12 +242,15 @@ Status Parser::shape_and_type(GgufTensor* tensor) {
   if (rank > limits::kGgufTensorRank)
     return bad("tensor ", who, " has ", rank, " dimensions, the limit is ", limits::kGgufTensorRank);
   RIDGE_TRY(cursor_.need(8ull * rank + 12, "dimensions, type and offset of tensor ", who));
-  int64_t dims[limits::kGgufTensorRank] = {1}, elements = 1;
+  // A dimension of 0 counts as 1 here: the others make strides, which have to fit too.
+  int64_t dims[limits::kGgufTensorRank] = {1}, extent = 1;
+  bool empty = false;
   for (uint32_t i = 0; i < rank; ++i) {
     const auto dim = cursor_.take<uint64_t>();
     dims[i] = static_cast<int64_t>(dim);
-    if (dims[i] < 0 || !checked_mul(elements, dims[i], &elements))
+    if (dims[i] < 0 || !checked_mul(extent, std::max<int64_t>(dims[i], 1), &extent))
       return bad("dimension ", i, " of tensor ", who, " is ", dim, ": it has 2^63 elements or more");
+    empty |= dims[i] == 0;
   }
   for (uint32_t i = rank; i > 0; --i) tensor->shape.push_back(dims[i - 1]);
   const auto id = cursor_.take<uint32_t>();
@@ -258,9 +261,10 @@ Status Parser::shape_and_type(GgufTensor* tensor) {
   if (dims[0] % tensor->type->block != 0)
     return bad("rows of tensor ", who, " have ", dims[0], " elements, which is not whole ",
                tensor->type->name, " blocks of ", tensor->type->block);
-  if (!checked_mul(elements / tensor->type->block, tensor->type->block_bytes, &tensor->bytes))
-    return bad("tensor ", who, " of ", elements, " elements of ", tensor->type->name,
+  if (!checked_mul(extent / tensor->type->block, tensor->type->block_bytes, &tensor->bytes))
+    return bad("tensor ", who, " of ", extent, " elements of ", tensor->type->name,
                " has 2^63 bytes or more");
+  if (empty) tensor->bytes = 0;
   return {};
 }
 

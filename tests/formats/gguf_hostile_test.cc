@@ -120,6 +120,10 @@ TEST(Gguf, I4_sizes_that_wrap_are_refused) {
   expect_refused(one_tensor({~0ull}, 24, 0, 32), Code::kCorrupt, {"tensor 'w'", "18446744073709551615"});
   expect_refused(one_tensor({1ull << 62}, kF32Type, 0, 32), Code::kCorrupt,
                  {"tensor 'w'", "f32", "2^63 bytes"});
+  // No elements, but strides that wrap. Found by fuzzing.
+  expect_refused(one_tensor({4, 1ull << 40, 0, 1ull << 40}, 30, 0, 32), Code::kCorrupt,
+                 {"tensor 'w'", "2^63"});
+  expect_refused(one_tensor({1ull << 62, 0}, kF32Type, 0, 32), Code::kCorrupt, {"tensor 'w'", "2^63 bytes"});
   // 2^62 bytes each: one by one they fit 64 bits, their sum wraps to 0.
   GgufBytes b;
   b.header(4, 0);
