@@ -1,0 +1,143 @@
+#pragma once
+// Vectorized passes over one row of logits, by blocks of a fixed size: the partial results of blocks are
+// combined in their order, so a row's answer is the same on any number of threads. Included by *_cpu.cc
+// alone.
+
+#include <bit>
+#include <limits>
+
+#include "runtime/cpu/cpu_device.h"
+#include "simd/simd.h"
+
+namespace ridge::RIDGE_ISA::sampling {
+
+// 8 KiB: a block's second reading comes from L1. Also 128 additions a lane, which bounds the error of a sum.
+inline constexpr int64_t kBlock = 2048;
+inline constexpr int kLevels = 8;
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+inline simd::F32 load_live(const float* p, int live) {
+  if (live == simd::kLanes) return simd::load(p);
+  return simd::keep_first(simd::load(p, live), live, simd::set1(-kInfinity));
+}
+
+inline float next_up(float x) {
+  return std::nextafter(x, kInfinity);
+}
+
+/// e^((x - largest) / temperature); with an infinite largest 1 for it and 0 for all others.
+struct Weight {
+  float largest = 0, inverse = 1;  // inverse: 1 / temperature, finite
+  simd::F32 operator()(simd::F32 x) const {
+    if (largest == kInfinity) return simd::zero_where_less(x, simd::set1(largest), simd::set1(1.0f));
+    return simd::exp((x - simd::set1(largest)) * simd::set1(inverse));
+  }
+};
+
+/// What one block contributes. Every pass uses the members that it needs.
+struct Partial {
+  float largest;  // unreliable when nan
+  bool nan;
+  int64_t infinite;      // logits that are +inf
+  double sum;            // of e^(x - base()), or of weights
+  double mass[kLevels];  // sum of weights at or above each level
+  int64_t count[kLevels];
+
+  double base() const { return std::isinf(largest) ? 0 : static_cast<double>(largest); }
+};
+
+inline float block_largest(const float* x, int64_t n) {
+  simd::F32 largest = simd::set1(-kInfinity);
+  simd::for_each(n, [&](int64_t i, int live) { largest = simd::max(largest, load_live(x + i, live)); });
+  return simd::max_of(largest);
+}
+
+/// Largest, sum and what is not finite. A NaN may hide from max, not from the sum.
+inline void block_stats(const float* x, int64_t n, Partial* out) {
+  out->largest = block_largest(x, n), out->infinite = 0, out->nan = false, out->sum = 0;
+  if (out->largest == kInfinity || std::isnan(out->largest)) {
+    for (int64_t i = 0; i < n; ++i) out->nan |= std::isnan(x[i]), out->infinite += x[i] == kInfinity;
+    return;
+  }
+  const simd::F32 base = simd::set1(static_cast<float>(out->base()));
+  simd::F32 sum = simd::zero();
+  simd::for_each(n, [&](int64_t i, int live) { sum = sum + simd::exp(load_live(x + i, live) - base); });
+  out->sum = static_cast<double>(simd::sum(sum));
+  out->nan = std::isnan(out->sum);
+}
+
+/// Sum of the weights of x >= floor.
+inline double weight_sum(const float* x, int64_t n, const Weight& weight, float floor) {
+  simd::F32 sum = simd::zero();
+  const simd::F32 least = simd::set1(floor);
+  simd::for_each(n, [&](int64_t i, int live) {
+    const simd::F32 v = load_live(x + i, live);
+    sum = sum + simd::zero_where_less(v, least, weight(v));
+  });
+  return static_cast<double>(simd::sum(sum));
+}
+
+/// Adds to out->mass[j] and out->count[j] what is at or above floors[j].
+inline void measure_levels(const float* x, int64_t n, const Weight& weight, const float (&floors)[kLevels],
+                           Partial* out) {
+  simd::F32 mass[kLevels], count[kLevels];
+  for (int j = 0; j < kLevels; ++j) mass[j] = count[j] = simd::zero();
+  const simd::F32 one = simd::set1(1.0f);
+  simd::for_each(n, [&](int64_t i, int live) {
+    const simd::F32 v = load_live(x + i, live), w = weight(v);
+    for (int j = 0; j < kLevels; ++j) {
+      mass[j] = mass[j] + simd::zero_where_less(v, simd::set1(floors[j]), w);
+      count[j] = count[j] + simd::zero_where_less(v, simd::set1(floors[j]), one);
+    }
+  });
+  for (int j = 0; j < kLevels; ++j) {
+    out->mass[j] += static_cast<double>(simd::sum(mass[j]));
+    out->count[j] += static_cast<int64_t>(simd::sum(count[j]));
+  }
+}
+
+/// Ascending keys are descending values, then ascending ids.
+inline uint64_t key_of(float value, int64_t id) {
+  const auto bits = std::bit_cast<uint32_t>(value + 0.0f);  // -0 ties with 0
+  const uint32_t ascending = bits >> 31 ? ~bits : bits | 0x80000000u;
+  return uint64_t{~ascending} << 32 | static_cast<uint32_t>(id);
+}
+inline float value_of(uint64_t key) {
+  const uint32_t ascending = ~static_cast<uint32_t>(key >> 32);
+  return std::bit_cast<float>(ascending >> 31 ? ascending & 0x7fffffffu : ~ascending);
+}
+inline int64_t id_of(uint64_t key) {
+  return static_cast<int64_t>(key & 0xffffffffu);
+}
+
+inline double weight_sum(const uint64_t* keys, int64_t n, const Weight& weight) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; i += simd::kLanes) {
+    const int live = static_cast<int>(std::min<int64_t>(simd::kLanes, n - i));
+    float values[simd::kLanes];
+    for (int j = 0; j < live; ++j) values[j] = value_of(keys[i + j]);
+    sum += static_cast<double>(simd::sum(weight(load_live(values, live))));
+  }
+  return sum;
+}
+
+/// Who works on the blocks of one row: a stream's team, or the calling thread alone.
+class Crew {
+ public:
+  explicit Crew(CpuStream* stream) : stream_(stream) {}
+  template <class Body>
+  void for_each_block(int64_t columns, const Body& body) const {
+    const int64_t blocks = (columns + kBlock - 1) / kBlock;
+    const auto one = [&](int64_t b) { body(b, b * kBlock, std::min(kBlock, columns - b * kBlock)); };
+    if (stream_ == nullptr)
+      for (int64_t b = 0; b < blocks; ++b) one(b);
+    else
+      // Exponentials weigh as much as four times the bytes that are read.
+      (void)stream_->for_each(blocks, 4.0 * kBlock * sizeof(float), one);
+  }
+
+ private:
+  CpuStream* stream_;
+};
+
+}  // namespace ridge::RIDGE_ISA::sampling
