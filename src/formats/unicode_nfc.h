@@ -1,5 +1,6 @@
 #pragma once
-// Canonical composition (NFC, Unicode Standard Annex #15; Unicode 16.0).
+// Canonical composition (NFC, Unicode Standard Annex #15) as tokenizers do it: code points younger than
+// Unicode 9.0 stay where they are, since the reference library's normalizer does not know them.
 
 #include <cstddef>
 #include <cstdint>

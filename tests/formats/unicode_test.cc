@@ -70,8 +70,8 @@ TEST(Nfc, composes_orders_and_replaces) {
   EXPECT_TRUE(may_change_in_nfc("Cafe\u0301"));
 }
 
-// The digests are those of Python's unicodedata2 16.0.0 over the same texts.
-TEST(Nfc, of_every_code_point_alone_and_before_marks_equals_pythons) {
+// The digests are those of tokenizers.normalizers.NFC (0.23.3) over the same texts.
+TEST(Nfc, of_every_code_point_alone_and_before_marks_equals_the_reference_librarys) {
   Sha256 alone, marked;
   each_code_point([&](uint32_t c) {
     std::string text;
@@ -80,7 +80,7 @@ TEST(Nfc, of_every_code_point_alone_and_before_marks_equals_pythons) {
     marked.update(nfc(text + "\u0301\u0323\u0345\u1161\u11a8"));
   });
   EXPECT_EQ(sha256_hex(alone), "1ffc8e6ce9e83df8e49fd62d6abb68f981775aed0b5101b88c213d4653e9b540");
-  EXPECT_EQ(sha256_hex(marked), "f14fa6a210418728deafbc987cf17c9bb941e9588d035550e3939405314176ed");
+  EXPECT_EQ(sha256_hex(marked), "e4720bcbb893c11af91d6ef234c6fe522a843ea13146eb65ada20495048f10db");
 }
 
 TEST(Nfc, I22_a_million_marks_are_ordered_in_n_log_n) {
