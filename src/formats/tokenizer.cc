@@ -133,8 +133,8 @@ Status add_written(const TokenizerSpec& spec, State& state) {
     const auto id = static_cast<int32_t>(i);
     const bool user = types[i] == TokenType::kUserDefined;
     if (!user && types[i] != TokenType::kControl) continue;
-    state.all.add(state.vocabulary.pieces[i], id);
-    if (user) state.user_defined.add(state.vocabulary.pieces[i], id);
+    state.all.add(state.vocabulary.pieces[i], id, user);
+    if (user) state.user_defined.add(state.vocabulary.pieces[i], id, true);
     state.written.emplace(state.vocabulary.pieces[i], id);
   }
   RIDGE_TRY(state.all.finish());

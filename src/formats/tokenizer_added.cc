@@ -15,7 +15,8 @@ uint32_t AddedTokens::step(uint32_t node, uint8_t byte) const {
   return roots_[byte];
 }
 
-Status AddedTokens::insert(std::string_view token, int32_t id) {
+Status AddedTokens::insert(const Token& added) {
+  const auto& [token, id, always] = added;
   uint32_t node = 0;
   for (size_t i = token.size(); i-- > 0;) {
     const auto byte = static_cast<uint8_t>(token[i]);
@@ -40,6 +41,7 @@ Status AddedTokens::insert(std::string_view token, int32_t id) {
     return corrupt("tokenizer.ggml.tokens[", nodes_[node].id, "] and [", id, "] both match ",
                    printable(token));
   nodes_[node].id = id;
+  if (always) nodes_[node].always = node;
   return {};
 }
 
@@ -53,18 +55,19 @@ void AddedTokens::link() {
     Node& node = nodes_[n];
     if (node.depth < 2) continue;
     node.fail = step(nodes_[node.parent].fail, node.byte);
+    if (node.always == 0) node.always = nodes_[node.fail].always;
     node.shorter = nodes_[node.fail].id >= 0 ? node.fail : nodes_[node.fail].shorter;
   }
 }
 
 Status AddedTokens::finish() {
   int64_t bytes = 0;
-  for (const auto& [token, id] : tokens_) bytes += static_cast<int64_t>(token.size());
+  for (const Token& t : tokens_) bytes += static_cast<int64_t>(t.bytes.size());
   if (bytes > limits::kAddedTokenBytes)
     return resource_exhausted("the control and user-defined tokens have ", bytes, " bytes, the limit is ",
                               limits::kAddedTokenBytes);
   edges_ = MergeTable(static_cast<size_t>(bytes));
-  for (const auto& [token, id] : tokens_) RIDGE_TRY(insert(token, id));
+  for (const Token& t : tokens_) RIDGE_TRY(insert(t));
   link();
   tokens_ = {};
   return {};
@@ -75,7 +78,8 @@ void AddedTokens::find(std::string_view text, std::vector<Place>& places) const 
   uint32_t node = 0;
   for (size_t at = text.size(); at-- > 0;) {
     node = step(node, static_cast<uint8_t>(text[at]));
-    if (node != 0 && (nodes_[node].id >= 0 || nodes_[node].shorter != 0)) places.push_back({at, node});
+    if (node != 0 && (nodes_[node].id >= 0 || nodes_[node].shorter != 0))
+      places.push_back({static_cast<uint32_t>(at), node});
   }
 }
 

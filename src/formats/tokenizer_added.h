@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -21,12 +20,12 @@ class AddedTokens {
  public:
   /// `node` leads to every token that begins at byte `at`.
   struct Place {
-    size_t at;
+    uint32_t at;  // limits::kTextBytes fits
     uint32_t node;
   };
   AddedTokens() : nodes_(1) {}
-  /// The token's bytes must live until finish().
-  void add(std::string_view token, int32_t id) { tokens_.emplace_back(token, id); }
+  /// The token's bytes must live until finish(). `always`: it matches in untrusted text too.
+  void add(std::string_view token, int32_t id, bool always) { tokens_.push_back({token, id, always}); }
   /// After the last add(). Errors: kCorrupt for an empty token and for two equal ones, kResourceExhausted.
   Status finish();
   bool empty() const { return nodes_.size() == 1; }
@@ -35,10 +34,11 @@ class AddedTokens {
   void find(std::string_view text, std::vector<Place>& places) const;
 
   /// Calls take(id, bytes) for the tokens at a place, longest first, until it returns true; false if it never
-  /// did.
+  /// did. With `only_always` for those alone, without looking at the others one by one.
   template <class Take>
-  bool each(const Place& place, const Take& take) const {
-    for (uint32_t n = place.node; n != 0; n = nodes_[n].shorter)
+  bool each(const Place& place, bool only_always, const Take& take) const {
+    uint32_t n = only_always ? nodes_[place.node].always : place.node;
+    for (; n != 0; n = only_always ? nodes_[nodes_[n].fail].always : nodes_[n].shorter)
       if (nodes_[n].id >= 0 && take(nodes_[n].id, size_t{nodes_[n].depth})) return true;
     return false;
   }
@@ -47,6 +47,7 @@ class AddedTokens {
   struct Node {
     uint32_t fail = 0;     // the longest proper suffix that is a node
     uint32_t shorter = 0;  // the longest proper suffix that is a token, 0: none
+    uint32_t always = 0;   // the same for tokens added with `always`, the node itself included
     int32_t id = -1;       // of the token that ends here
     uint32_t depth = 0;
     uint32_t parent = 0;
@@ -57,11 +58,16 @@ class AddedTokens {
     return found.rank == Merge::kNone ? 0 : static_cast<uint32_t>(found.id);
   }
   uint32_t step(uint32_t node, uint8_t byte) const;
-  Status insert(std::string_view token, int32_t id);
+  struct Token {
+    std::string_view bytes;
+    int32_t id;
+    bool always;
+  };
+  Status insert(const Token& added);
   void link();
 
   std::vector<Node> nodes_;
-  std::vector<std::pair<std::string_view, int32_t>> tokens_;
+  std::vector<Token> tokens_;
   std::array<uint32_t, 256> roots_ = {};  // children of the root: where nearly every byte of a text looks
   MergeTable edges_;                      // (node, byte) to child
 };

@@ -59,7 +59,9 @@ class Encoding {
     added.find(text_, places);
     for (size_t i = places.size(); i-- > 0;) {
       if (places[i].at < std::max(done_, resume_)) continue;
-      added.each(places[i], [&](int32_t id, size_t bytes) { return take(id, places[i].at, bytes); });
+      const bool untrusted = touches_untrusted(places[i].at, size_t{places[i].at} + 1);
+      added.each(places[i], untrusted,
+                 [&](int32_t id, size_t bytes) { return take(id, places[i].at, bytes); });
     }
     stretch(text_.size());
     return std::move(ids_);
@@ -143,6 +145,7 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, const Enco
     return resource_exhausted("the text has ", text.size(), " bytes, the limit is ", limits::kTextBytes);
   RIDGE_TRY(check_spans(options.untrusted, text.size()));
   Spans untrusted = options.untrusted;
+  std::erase_if(untrusted, [](const auto& span) { return span.first == span.second; });
   std::string unescaped;
   if (state_->spaces_written && text.find("\u2581") != text.npos) {
     unescaped = unescape_spaces(text, untrusted);

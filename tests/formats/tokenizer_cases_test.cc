@@ -209,6 +209,18 @@ TEST(Tokenizer, I26_a_span_behind_written_spaces_is_where_it_was) {
             ids(t, text, {.parse_special = true}));
 }
 
+TEST(Tokenizer, I26_control_tokens_inside_one_another_stay_linear_in_untrusted_text) {
+  TokenizerSpec spec = small_bpe();
+  for (size_t n = 10; n < 3000; ++n) add_token(spec, std::string(n, 'x'), TokenType::kControl);
+  const int32_t user = add_token(spec, "xxx", TokenType::kUserDefined);
+  const Tokenizer t = made(spec);
+  const std::string text(300000, 'x');
+  const double start = cpu_seconds();
+  EXPECT_EQ(ids(t, text, {.parse_special = true, .untrusted = {{0, text.size()}}}), Ids(100000, user));
+  EXPECT_LT(cpu_seconds() - start, kSecond);
+  EXPECT_EQ(ids(t, "xxxxxxxxxx", {.parse_special = true, .untrusted = {{4, 4}}}), Ids{264});
+}
+
 TEST(Tokenizer, I26_the_longest_token_that_may_match_does) {
   TokenizerSpec spec = small_bpe();
   const int32_t longer = add_token(spec, "<|end|>!", TokenType::kControl);
