@@ -16,6 +16,13 @@
 namespace ridge {
 namespace {
 
+// A sanitizer's build is slower by ten: there the content is checked, not the time.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kTimed = false;
+#else
+constexpr bool kTimed = true;
+#endif
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -42,13 +49,13 @@ TEST(GgufLoad, I10_100000_tensors_load_in_less_than_a_second) {
   for (int i = 0; i < 100000; ++i) sum += file->view(*file->tensor(text("blk.", i, ".w")), *all).f64(7);
   const double seconds = seconds_since(start);
   EXPECT_EQ(sum, 50000.0);
-  EXPECT_LT(seconds, 1.0);
+  EXPECT_TRUE(!kTimed || seconds < 1.0) << seconds;
   std::printf("100000 tensors: %.3f s\n", seconds);
 }
 
 // 512 MiB: 64 tensors of 8 MiB whose floats are their own index in the file.
 TEST(GgufLoad, I10_512_MiB_in_the_page_cache_load_at_1_GB_a_second_or_faster) {
-  constexpr int64_t kTensors = 64, kRows = 1024, kColumns = 2048;
+  constexpr int64_t kTensors = kTimed ? 64 : 4, kRows = 1024, kColumns = 2048;
   GgufWriter writer;
   for (int64_t t = 0; t < kTensors; ++t)
     writer.add_tensor(text("w", t), kF32, {kRows, kColumns},
@@ -74,9 +81,9 @@ TEST(GgufLoad, I10_512_MiB_in_the_page_cache_load_at_1_GB_a_second_or_faster) {
         ASSERT_EQ(file->view(file->tensors()[static_cast<size_t>(t)], *data).f64(row, kColumns - 1),
                   double(t * kRows + row));
   }
-  const double gigabytes = 512.0 * 1048576 / 1e9 / best;
-  EXPECT_GE(gigabytes, 1.0);
-  std::printf("512 MiB: %.3f s, %.2f GB/s\n", best, gigabytes);
+  const double gigabytes = double(kTensors * kRows * kColumns * 4) / 1e9 / best;
+  EXPECT_TRUE(!kTimed || gigabytes >= 1.0) << gigabytes;
+  std::printf("%lld MiB: %.3f s, %.2f GB/s\n", static_cast<long long>(kTensors * 8), best, gigabytes);
 }
 
 TEST(GgufLoad, a_file_that_shrinks_after_opening_is_an_error_not_zeros) {
