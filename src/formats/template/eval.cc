@@ -166,7 +166,7 @@ Value Renderer::item(const Value& object, const Value& key) {
   if (object.is_undefined()) fail_undefined(object);
   Value found = Value::unset();
   if (object.is(Kind::kDict)) {
-    if (key.is_undefined() || !key.is_sequence()) {
+    if (is_hashable(key)) {
       const Value* value = lookup(object.dict().items, key);
       if (value != nullptr) return *value;
     }

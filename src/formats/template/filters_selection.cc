@@ -1,4 +1,6 @@
 // map, select, reject and their kin: filters that take other filters and tests by name.
+#include <algorithm>
+
 #include "formats/template/filter_parts.h"
 #include "formats/template/python_text.h"
 
@@ -43,32 +45,34 @@ Value ignore_case(Renderer& r, const Value& v) {
 
 namespace {
 
-Value map(Renderer& r, const Value& input, const Arguments& arguments) {
-  if (!r.truth(input)) return r.make_iterator({});
-  Values out;
-  if (arguments.positional.empty() && !arguments.named.empty()) {
-    const Values a = bind_arguments(r, "map", arguments, {"attribute", "default"});
-    if (a[0].is(Kind::kUnset)) r.fail("'map' needs the name of a filter, or attribute=…");
-    const AttributePath path(r, a[0], a[1]);
-    Cursor cursor = r.iterate(input);
-    for (Value v; cursor.next(&v);) out.push_back(path.get(r, v));
-    return r.make_iterator(std::move(out));
-  }
-  if (arguments.positional.empty()) r.fail("'map' needs the name of a filter, or attribute=…");
-  const std::string name(r.to_text(arguments.positional[0], "the filter of 'map'"));
-  const int id = find_filter(name);
-  if (id < 0) r.fail(text("unknown filter ", printable(name), " in 'map'"));
-  Arguments rest = arguments;
-  rest.positional.erase(rest.positional.begin());
+void map_attribute(Renderer& r, const Value& input, const Arguments& arguments, Values& out) {
+  const Values a = bind_arguments(r, "map", arguments, {"attribute", "default"});
+  const AttributePath path(r, a[0], a[1]);
   Cursor cursor = r.iterate(input);
-  for (Value v; cursor.next(&v);) out.push_back(r.call_filter(id, v, rest));
-  return r.make_iterator(std::move(out));
+  for (Value v; cursor.next(&v);) out.push_back(path.get(r, v));
+}
+
+Value map(Renderer& r, const Value& input, const Arguments& arguments) {
+  return generate(r, [&](Values& out) {
+    if (!r.truth(input)) return;
+    const bool by_attribute = std::any_of(arguments.named.begin(), arguments.named.end(),
+                                          [](const auto& named) { return named.first == "attribute"; });
+    if (arguments.positional.empty() && by_attribute) return map_attribute(r, input, arguments, out);
+    if (arguments.positional.empty()) r.fail("'map' needs the name of a filter, or attribute=…");
+    const std::string name(r.to_text(arguments.positional[0], "the filter of 'map'"));
+    const int id = find_filter(name);
+    if (id < 0) r.fail(text("unknown filter ", printable(name), " in 'map'"));
+    Arguments rest = arguments;
+    rest.positional.erase(rest.positional.begin());
+    Cursor cursor = r.iterate(input);
+    for (Value v; cursor.next(&v);) out.push_back(r.call_filter(id, v, rest));
+  });
 }
 
 template <bool keep, bool by_attribute>
-Value select(Renderer& r, const Value& input, const Arguments& arguments) {
+void select_into(Renderer& r, const Value& input, const Arguments& arguments, Values& out) {
   static constexpr size_t kName = by_attribute ? 1 : 0;  // position of the test's name
-  if (!r.truth(input)) return r.make_iterator({});
+  if (!r.truth(input)) return;
   if (by_attribute && arguments.positional.empty())
     r.fail("'selectattr' and 'rejectattr' need the name of an attribute");
   const AttributePath path(r, by_attribute ? arguments.positional[0] : Value::unset());
@@ -81,14 +85,17 @@ Value select(Renderer& r, const Value& input, const Arguments& arguments) {
     rest.positional.assign(arguments.positional.begin() + kName + 1, arguments.positional.end());
     rest.named = arguments.named;
   }
-  Values out;
   Cursor cursor = r.iterate(input);
   for (Value v; cursor.next(&v);) {
     r.burn(1);
     const Value subject = path.get(r, v);
     if ((id < 0 ? r.truth(subject) : r.call_test(id, subject, rest)) == keep) out.push_back(v);
   }
-  return r.make_iterator(std::move(out));
+}
+
+template <bool keep, bool by_attribute>
+Value select(Renderer& r, const Value& input, const Arguments& arguments) {
+  return generate(r, [&](Values& out) { select_into<keep, by_attribute>(r, input, arguments, out); });
 }
 
 }  // namespace

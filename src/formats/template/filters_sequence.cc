@@ -70,11 +70,11 @@ Value list(Renderer& r, const Value& input, const Arguments& arguments) {
 
 Value items(Renderer& r, const Value& input, const Arguments& arguments) {
   bind_arguments(r, "items", arguments, {});
-  if (input.is_undefined()) return r.make_iterator({});
-  if (!input.is(Kind::kDict)) r.fail(text("'items' needs a mapping, found ", type_text(input)));
-  Values out;
-  for (const auto& [key, value] : input.dict().items) out.push_back(r.make_tuple({key, value}));
-  return r.make_iterator(std::move(out));
+  return generate(r, [&](Values& out) {
+    if (input.is_undefined()) return;
+    if (!input.is(Kind::kDict)) r.fail(text("'items' needs a mapping, found ", type_text(input)));
+    for (const auto& [key, value] : input.dict().items) out.push_back(r.make_tuple({key, value}));
+  });
 }
 
 Value reverse(Renderer& r, const Value& input, const Arguments& arguments) {
@@ -95,17 +95,17 @@ Value unique(Renderer& r, const Value& input, const Arguments& arguments) {
   const Values a = bind_arguments(r, "unique", arguments, {"case_sensitive", "attribute"});
   const AttributePath path(r, a[1]);
   const bool case_sensitive = r.truth(a[0]);
-  Pairs seen;
-  Values out;
-  for (const Value& v : r.to_values(input)) {
-    const Value found = path.get(r, v);
-    const Value key = case_sensitive ? found : ignore_case(r, found);
-    if (r.lookup(seen, key) != nullptr) continue;
-    r.burn(static_cast<int64_t>(seen.size()) / 4);
-    seen.emplace_back(key, Value());
-    out.push_back(v);
-  }
-  return r.make_iterator(std::move(out));
+  return generate(r, [&](Values& out) {
+    Pairs seen;
+    for (const Value& v : r.to_values(input)) {
+      const Value found = path.get(r, v);
+      const Value key = case_sensitive ? found : ignore_case(r, found);
+      if (r.lookup(seen, key) != nullptr) continue;
+      r.burn(static_cast<int64_t>(seen.size()) / 4);
+      seen.emplace_back(key, Value());
+      out.push_back(v);
+    }
+  });
 }
 
 // Sorts `values` by `key_of`, stable; reverse keeps equal ones in order too, as Python's does.
@@ -122,6 +122,10 @@ Values sorted(Renderer& r, const Values& values, bool reverse, KeyOf key_of) {
   return out;
 }
 
+bool is_reverse(Renderer& r, const Value& v) {
+  return !v.is(Kind::kUnset) && r.to_index(v, "reverse of a sort") != 0;
+}
+
 Value dictsort(Renderer& r, const Value& input, const Arguments& arguments) {
   const Values a = bind_arguments(r, "dictsort", arguments, {"case_sensitive", "by", "reverse"});
   const std::string_view by = a[1].is(Kind::kUnset) ? "key" : r.to_text(a[1], "by of 'dictsort'");
@@ -129,7 +133,7 @@ Value dictsort(Renderer& r, const Value& input, const Arguments& arguments) {
   if (!input.is(Kind::kDict)) r.fail(text("'dictsort' needs a mapping, found ", type_text(input)));
   Values pairs;
   for (const auto& [key, value] : input.dict().items) pairs.push_back(r.make_tuple({key, value}));
-  return r.make_list(sorted(r, pairs, r.truth(a[2]), [&](const Value& pair) {
+  return r.make_list(sorted(r, pairs, is_reverse(r, a[2]), [&](const Value& pair) {
     const Value& key = pair.items()[by == "value"];
     return r.truth(a[0]) ? key : ignore_case(r, key);
   }));
@@ -145,7 +149,7 @@ Value sort(Renderer& r, const Value& input, const Arguments& arguments) {
   } else {
     paths.emplace_back(r, a[2]);
   }
-  return r.make_list(sorted(r, r.to_values(input), r.truth(a[0]), [&](const Value& v) {
+  return r.make_list(sorted(r, r.to_values(input), is_reverse(r, a[0]), [&](const Value& v) {
     Values keys;
     for (const AttributePath& path : paths) {
       const Value key = path.get(r, v);
@@ -190,40 +194,41 @@ Value extreme(Renderer& r, const Value& input, const Arguments& arguments) {
 
 Value batch(Renderer& r, const Value& input, const Arguments& arguments) {
   const Values a = bind_arguments(r, "batch", arguments, {"linecount", "fill_with"}, 1);
-  const int64_t size = r.to_index(a[0], "linecount of 'batch'");
-  if (size > limits::kTemplateRange)
-    r.exhausted(text("batch(", size, "), the limit is ", limits::kTemplateRange));
-  Values out, line;
-  for (const Value& v : r.to_values(input)) {
-    if (static_cast<int64_t>(line.size()) == size) out.push_back(r.make_list(std::exchange(line, {})));
-    line.push_back(v);
-  }
-  if (!line.empty()) {
-    if (given(a[1]))
-      while (static_cast<int64_t>(line.size()) < size) line.push_back(a[1]);
+  return generate(r, [&](Values& out) {
+    const Value& size = a[0];
+    if (size.is_number() && size.as_double() > static_cast<double>(limits::kTemplateRange))
+      r.exhausted(text("batch(", size.as_double(), "), the limit is ", limits::kTemplateRange));
+    Values line;
+    const auto length = [&] { return Value::integer(static_cast<int64_t>(line.size())); };
+    for (const Value& v : r.to_values(input)) {
+      if (r.equal(length(), size)) out.push_back(r.make_list(std::exchange(line, {})));
+      line.push_back(v);
+    }
+    if (line.empty()) return;
+    if (given(a[1]) && r.less(length(), size))
+      line.resize(static_cast<size_t>(r.to_index(size, "linecount of 'batch'")), a[1]);
     out.push_back(r.make_list(std::move(line)));
-  }
-  return r.make_iterator(std::move(out));
+  });
 }
 
 Value slice(Renderer& r, const Value& input, const Arguments& arguments) {
   const Values a = bind_arguments(r, "slice", arguments, {"slices", "fill_with"}, 1);
-  const int64_t slices = r.to_index(a[0], "slices of 'slice'");
-  if (slices == 0) r.fail("'slice' into 0 slices");
-  if (slices > limits::kTemplateRange)
-    r.exhausted(text("slice(", slices, "), the limit is ", limits::kTemplateRange));
-  const Values all = r.to_values(input);
-  const auto count = static_cast<int64_t>(all.size());
-  Values out;
-  for (int64_t i = 0, begin = 0; i < slices; ++i) {
-    const bool longer = i < count % slices;
-    const int64_t end = begin + count / slices + (longer ? 1 : 0);
-    Values part(all.begin() + begin, all.begin() + end);
-    if (given(a[1]) && !longer) part.push_back(a[1]);
-    out.push_back(r.make_list(std::move(part)));
-    begin = end;
-  }
-  return r.make_iterator(std::move(out));
+  return generate(r, [&](Values& out) {
+    const int64_t slices = r.to_index(a[0], "slices of 'slice'");
+    if (slices == 0) r.fail("'slice' into 0 slices");
+    if (slices > limits::kTemplateRange)
+      r.exhausted(text("slice(", slices, "), the limit is ", limits::kTemplateRange));
+    const Values all = r.to_values(input);
+    const auto count = static_cast<int64_t>(all.size());
+    for (int64_t i = 0, begin = 0; i < slices; ++i) {
+      const bool longer = i < count % slices;
+      const int64_t end = begin + count / slices + (longer ? 1 : 0);
+      Values part(all.begin() + begin, all.begin() + end);
+      if (given(a[1]) && !longer) part.push_back(a[1]);
+      out.push_back(r.make_list(std::move(part)));
+      begin = end;
+    }
+  });
 }
 
 Value groupby(Renderer& r, const Value& input, const Arguments& arguments) {

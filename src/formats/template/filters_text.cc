@@ -191,6 +191,8 @@ Value truncate(Renderer& r, const Value& input, const Arguments& arguments) {
   const int64_t end_length = count_characters(end);
   if (length < end_length || leeway < 0)
     r.fail(text("'truncate' needs length >= ", end_length, " and leeway >= 0"));
+  if (!input.is_string() && r.iterate(input).length() >= 0 && r.iterate(input).length() - leeway <= length)
+    return input;
   const std::string_view s = r.to_text(input, "the text of 'truncate'");
   if (input.text_object().characters - leeway <= length) return input;
   r.burn_bytes(s.size());

@@ -5,6 +5,7 @@
 
 #include "formats/template/python_text.h"
 #include "formats/template/render.h"
+#include "formats/unicode.h"
 
 namespace ridge::jinja {
 
@@ -114,7 +115,7 @@ std::string format_value(Renderer& r, const Value& v, const Spec& spec) {
     return format_integer(r, v.as_int(), spec);
   if (type == 'c' && v.is_integral() && v.as_int() >= 0 && v.as_int() < 0xD800) {
     std::string one;
-    append_character(one, static_cast<char32_t>(v.as_int()));
+    append_utf8(one, static_cast<char32_t>(v.as_int()));
     return pad(r, one, spec, '<');
   }
   if (v.is_string() && (type == '\0' || type == 's')) return format_text(r, v.text(), spec);
@@ -228,9 +229,10 @@ std::string percent_format(Renderer& r, std::string_view format, const Value& ar
     if (spec.type == 'd' && spec.precision > 0) r.fail("a precision for %d is not supported");
     out += format_value(r, v, spec);
   }
-  if (used < list.size() && !by_name &&
-      !(list.size() == 1 && (arguments.is(Kind::kDict) || arguments.is(Kind::kList))))
-    r.fail("not all arguments are used by the format");
+  // One argument that could be a mapping need not be used.
+  const bool may_be_mapping = arguments.is(Kind::kDict) || arguments.is(Kind::kList) ||
+                              arguments.is(Kind::kRange) || arguments.is_undefined();
+  if (used < list.size() && !by_name && !may_be_mapping) r.fail("not all arguments are used by the format");
   return out;
 }
 

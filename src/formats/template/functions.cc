@@ -32,6 +32,7 @@ Pairs dict_pairs(Renderer& r, const Arguments& arguments, const char* callee) {
   Pairs pairs;
   if (!arguments.positional.empty()) {
     const Value& from = arguments.positional[0];
+    if (from.is_undefined()) r.fail_undefined(from);
     if (from.is(Kind::kDict)) {
       pairs = from.dict().items;
       r.burn_items(2 * pairs.size());

@@ -8,11 +8,17 @@
 #include <vector>
 
 #include "base/status.h"
+#include "formats/template/value.h"
 
 namespace ridge::jinja {
 
 /// Thrown within this folder only; ChatTemplate turns it into a Status.
 struct Failure {
+  Status status;
+};
+/// An error that waits in an iterator until it is read that far.
+struct DeferredFailure : Object {
+  explicit DeferredFailure(Status s) : Object(0), status(std::move(s)) {}
   Status status;
 };
 [[noreturn]] void fail_at(int line, const std::string& message);  // kCorrupt: the template is at fault

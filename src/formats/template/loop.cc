@@ -42,7 +42,11 @@ bool Cursor::next(Value* out) {
     }
     case Kind::kIterator: {
       auto& iterator = source.as<Iterator>();
-      if (iterator.next >= iterator.items.size()) return false;
+      if (iterator.next >= iterator.items.size()) {
+        if (const auto failure = std::move(iterator.failure); failure != nullptr)
+          throw Failure{static_cast<const DeferredFailure&>(*failure).status};
+        return false;
+      }
       *out = iterator.items[iterator.next++];
       return true;
     }
@@ -189,9 +193,8 @@ Flow Renderer::for_statement(const Statement& s, Scope* scope) {
   if (s.uses_loop && s.expressions.size() > 1)
     capture_scopes(scope);  // the object may outlive this statement
   const Value loop_value(Kind::kLoop, loop);
-  bool any = false;
+  bool completed = false;  // Jinja's else also runs when break or continue cut every iteration short
   for (Value v; advance(*loop, &v);) {
-    any = true;
     burn(1);
     Scope* inner = new_scope(scope);
     if (s.uses_loop) inner->variables.emplace_back(loop_id_, loop_value);
@@ -199,8 +202,9 @@ Flow Renderer::for_statement(const Statement& s, Scope* scope) {
     const Flow flow = block(s.blocks[0], inner);
     release(inner);
     if (flow == Flow::kBreak) break;
+    completed |= flow == Flow::kNormal;
   }
-  if (any || s.blocks.size() < 2) return Flow::kNormal;
+  if (completed || s.blocks.size() < 2) return Flow::kNormal;
   Scope* inner = new_scope(scope);
   const Flow flow = block(s.blocks[1], inner);
   release(inner);

@@ -1,4 +1,5 @@
 // Python's operators on values.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -160,10 +161,16 @@ bool Renderer::contains(const Value& container, const Value& member) {
   return false;
 }
 
-void Renderer::check_hashable(const Value& key) const {
-  if (key.is(Kind::kList) || key.is(Kind::kDict)) fail(text(type_text(key), " cannot be the key of a dict"));
-  if (key.is(Kind::kTuple))
-    for (const Value& v : key.items()) check_hashable(v);
+bool Renderer::is_hashable(const Value& key) {
+  if (!key.is(Kind::kTuple)) return !key.is(Kind::kList) && !key.is(Kind::kDict);
+  const Guard guard(this);
+  burn_items(key.items().size());
+  return std::all_of(key.items().begin(), key.items().end(),
+                     [this](const Value& v) { return is_hashable(v); });
+}
+
+void Renderer::check_hashable(const Value& key) {
+  if (!is_hashable(key)) fail(text(type_text(key), " cannot be the key of a dict"));
 }
 
 const Value* Renderer::lookup(const Pairs& pairs, const Value& key) {

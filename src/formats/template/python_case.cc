@@ -1,13 +1,14 @@
 // Case and character classes of Python's str.
 #include "formats/template/characters.h"
 #include "formats/template/python_text.h"
+#include "formats/unicode.h"
 
 namespace ridge::jinja {
 
 namespace {
 
 void append_mapped(std::string& out, const Mapped& m) {
-  for (int i = 0; i < m.count; ++i) append_character(out, m.to[i]);
+  for (int i = 0; i < m.count; ++i) append_utf8(out, m.to[i]);
 }
 
 // Capital sigma at the end of a word becomes the final form.

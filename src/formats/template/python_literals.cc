@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "formats/template/characters.h"
 #include "formats/template/python_text.h"
+#include "formats/unicode.h"
 
 namespace ridge::jinja {
 
@@ -63,7 +64,7 @@ bool unescape_code(std::string_view s, size_t* at, int digits, std::string* out,
     *problem = text("an escape in a string names the code point ", code, ", which is no character");
     return false;
   }
-  append_character(*out, code);
+  append_utf8(*out, code);
   return true;
 }
 
@@ -108,7 +109,7 @@ bool python_unescape(std::string_view s, std::string* out, std::string* problem)
       char32_t code = static_cast<char32_t>(c - '0');
       for (int n = 1; n < 3 && i < s.size() && s[i] >= '0' && s[i] <= '7'; ++n)
         code = code * 8 + static_cast<char32_t>(s[i++] - '0');
-      append_character(*out, code);
+      append_utf8(*out, code);
     } else {
       *out += '\\';
       *out += c;

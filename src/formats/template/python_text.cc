@@ -7,26 +7,6 @@
 
 namespace ridge::jinja {
 
-bool is_utf8(std::string_view s) {
-  for (size_t i = 0; i < s.size();) {
-    const auto lead = static_cast<unsigned char>(s[i]);
-    const size_t n = lead < 0x80                   ? 1
-                     : lead >= 0xC2 && lead < 0xE0 ? 2
-                     : lead >= 0xE0 && lead < 0xF0 ? 3
-                     : lead >= 0xF0 && lead < 0xF5 ? 4
-                                                   : 0;
-    if (n == 0 || i + n > s.size()) return false;
-    for (size_t j = 1; j < n; ++j)
-      if ((static_cast<unsigned char>(s[i + j]) & 0xC0) != 0x80) return false;
-    if (n >= 3) {
-      const char32_t c = character_at(s, i);
-      if (c < (n == 3 ? 0x800u : 0x10000u) || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) return false;
-    }
-    i += n;
-  }
-  return true;
-}
-
 size_t character_bytes(std::string_view s) {
   const auto lead = static_cast<unsigned char>(s[0]);
   const size_t n = lead < 0xC0 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
@@ -40,14 +20,6 @@ char32_t character_at(std::string_view s, size_t at) {
   if (lead < 0xE0) return (lead & 31) << 6 | (byte(1) & 63);
   if (lead < 0xF0) return (lead & 15) << 12 | (byte(1) & 63) << 6 | (byte(2) & 63);
   return (lead & 7) << 18 | (byte(1) & 63) << 12 | (byte(2) & 63) << 6 | (byte(3) & 63);
-}
-
-void append_character(std::string& out, char32_t c) {
-  const auto put = [&](char32_t v) { out += static_cast<char>(v); };
-  if (c < 0x80) return put(c);
-  if (c < 0x800) return put(0xC0 | c >> 6), put(0x80 | (c & 63));
-  if (c < 0x10000) return put(0xE0 | c >> 12), put(0x80 | (c >> 6 & 63)), put(0x80 | (c & 63));
-  put(0xF0 | c >> 18), put(0x80 | (c >> 12 & 63)), put(0x80 | (c >> 6 & 63)), put(0x80 | (c & 63));
 }
 
 size_t byte_offset(std::string_view s, int64_t index) {

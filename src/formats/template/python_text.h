@@ -11,10 +11,8 @@ namespace ridge::jinja {
 
 using Pieces = std::vector<std::string_view>;  // into the text that was split
 
-bool is_utf8(std::string_view s);            // no surrogates, no overlong forms
 size_t character_bytes(std::string_view s);  // of the first character; s is not empty
 char32_t character_at(std::string_view s, size_t at);
-void append_character(std::string& out, char32_t c);
 /// Byte offset of code point `index`; s.size() for the end. ASCII callers index directly.
 size_t byte_offset(std::string_view s, int64_t index);
 int64_t count_characters(std::string_view s);

@@ -271,8 +271,9 @@ Flow Renderer::filter_block(const Statement& s, Scope* scope) {
   if (flow != Flow::kNormal) return flow;
   const Value v = make_text(std::move(captured));
   const Value* const outer = std::exchange(body_, &v);
-  write(str(eval(*s.expressions[0], scope)));
+  const Value filtered = eval(*s.expressions[0], scope);
   body_ = outer;
+  write(to_text(filtered, "what a filter block makes"));
   return Flow::kNormal;
 }
 

@@ -95,7 +95,8 @@ class Renderer {
   bool compare(Op op, const Value& a, const Value& b);
   const Value* lookup(const Pairs& pairs, const Value& key);
   void assign_key(Pairs& pairs, const Value& key, const Value& value);
-  void check_hashable(const Value& key) const;
+  bool is_hashable(const Value& key);
+  void check_hashable(const Value& key);
   std::string str(const Value& v);
   void append_str(std::string& out, const Value& v);
   void append_repr(std::string& out, const Value& v);

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "formats/template/parser.h"
 #include "formats/template/python_text.h"
 #include "formats/template/render.h"
@@ -30,7 +31,7 @@ Status check_context(const jinja::Value& v) {
     case Kind::kFloat:
       return {};
     case Kind::kString:
-      if (!jinja::is_utf8(v.text()))
+      if (!is_utf8(v.text()))
         return invalid_argument("the template's context holds a text that is not UTF-8: ",
                                 printable(v.text()));
       return {};
@@ -66,7 +67,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string source) {
   if (static_cast<int64_t>(source.size()) > limits::kTemplateBytes)
     return resource_exhausted("the chat template has ", source.size(), " bytes, the limit is ",
                               limits::kTemplateBytes);
-  if (!jinja::is_utf8(source)) return corrupt("the chat template is not UTF-8");
+  if (!is_utf8(source)) return corrupt("the chat template is not UTF-8");
   try {
     auto parsed = std::make_shared<Parsed>();
     jinja::Parser(jinja::tokenize(source), &parsed->program).run();

@@ -135,7 +135,8 @@ struct Iterator : Object {  // what Python's generators and iterators are: read 
   Iterator(Values v, const char* type);
   Values items;
   size_t next = 0;
-  const char* type;  // "generator", "list_reverseiterator"
+  std::shared_ptr<Object> failure;  // what reading beyond the items throws
+  const char* type;                 // "generator", "list_reverseiterator"
 };
 struct Namespace : Object {  // owned by the rendering too, which empties it at the end: cycles cannot leak
   Pairs attributes;
