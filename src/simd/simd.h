@@ -68,6 +68,11 @@ inline F32 tanh(F32 x) {
   return (e - set1(1.0f)) / (e + set1(1.0f));
 }
 
+/// Asks for the line at p to be brought into L2.
+inline void prefetch(const void* p) {
+  __builtin_prefetch(p, 0, 2);
+}
+
 /// A size made a template argument: body(std::integral_constant<int, n>{}) for n in [1, Max].
 template <int Max, class Body>
 inline void with_size(int n, const Body& body) {

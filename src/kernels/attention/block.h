@@ -6,6 +6,9 @@
 // multiply-adds over head_dim; an output element is one chain over the keys. No order depends on which rows
 // share a call.
 
+#include <algorithm>
+#include <cstddef>
+
 #include "simd/simd.h"
 
 namespace ridge::RIDGE_ISA::attention {
@@ -33,32 +36,40 @@ inline void widen(simd::B64 v, const int8_t*, simd::F32* out) {
   out[2] = simd::signed_byte_of_lane<2>(v), out[3] = simd::signed_byte_of_lane<3>(v);
 }
 
-/// keys [head_dim][64] from the rows of live keys [from, to); the others in touched groups of 16 become 0.
+/// Asks for rows [from, to) of `bytes` each; rows lie on pages in any order, which no hardware prefetcher
+/// follows.
+inline void prefetch_rows(const void* const* rows, int from, int to, int64_t bytes) {
+  for (int key = from; key < to; ++key)
+    for (int64_t at = 0; at < bytes; at += 64) simd::prefetch(static_cast<const std::byte*>(rows[key]) + at);
+}
+
+/// Keys [group, group + 16) into columns [group, group + 16) of keys [head_dim][64]; those outside [from, to)
+/// become 0.
 template <class T>
-void transpose_keys(const T* const* rows /* [64] */, int from, int to, int64_t head_dim, float* keys) {
+void transpose_keys(const T* const* rows /* [64] */, int group, int from, int to, int64_t head_dim,
+                    float* keys) {
   constexpr int64_t kPerLane = 4 / sizeof(T), kChunk = 16 * kPerLane;
-  for (int group = from / 16 * 16; group < to; group += 16)
-    for (int64_t i = 0; i < head_dim; i += kChunk) {
-      const int64_t elements = std::min(kChunk, head_dim - i);
-      simd::B64 square[16];
-      for (int k = 0; k < 16; ++k) {
-        const int key = group + k;
-        if (key < from || key >= to)
-          square[k] = simd::set1_byte(0);
-        else if (elements == kChunk)
-          square[k] = simd::load_bytes(rows[key] + i);
-        else
-          square[k] =
-              simd::load_bytes(rows[key] + i, static_cast<int>(elements * static_cast<int64_t>(sizeof(T))));
-      }
-      simd::transpose(square);
-      for (int64_t lane = 0; lane * kPerLane < elements; ++lane) {
-        simd::F32 wide[kPerLane];
-        widen(square[lane], static_cast<const T*>(nullptr), wide);
-        for (int64_t j = 0; j < kPerLane && lane * kPerLane + j < elements; ++j)
-          simd::store(keys + (i + lane * kPerLane + j) * kBlock + group, wide[j]);
-      }
+  for (int64_t i = 0; i < head_dim; i += kChunk) {
+    const int64_t elements = std::min(kChunk, head_dim - i);
+    simd::B64 square[16];
+    for (int k = 0; k < 16; ++k) {
+      const int key = group + k;
+      if (key < from || key >= to)
+        square[k] = simd::set1_byte(0);
+      else if (elements == kChunk)
+        square[k] = simd::load_bytes(rows[key] + i);
+      else
+        square[k] =
+            simd::load_bytes(rows[key] + i, static_cast<int>(elements * static_cast<int64_t>(sizeof(T))));
     }
+    simd::transpose(square);
+    for (int64_t lane = 0; lane * kPerLane < elements; ++lane) {
+      simd::F32 wide[kPerLane];
+      widen(square[lane], static_cast<const T*>(nullptr), wide);
+      for (int64_t j = 0; j < kPerLane && lane * kPerLane + j < elements; ++j)
+        simd::store(keys + (i + lane * kPerLane + j) * kBlock + group, wide[j]);
+    }
+  }
 }
 
 /// values [64][padded] f32 from the rows of live keys; columns from head_dim on become 0.

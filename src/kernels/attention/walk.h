@@ -44,14 +44,20 @@ struct Partial {
   float* sum;
 };
 
+/// Where the live keys [from, to) of a block lie, and their scales (0 for dead keys).
+struct BlockKeys {
+  int from = 0, to = 0;
+  const void *k_rows[kBlock], *v_rows[kBlock];
+  alignas(64) float k_scale[kBlock], v_scale[kBlock];
+};
+
 struct Scratch {
   alignas(64) float keys[kMaxHeadDim * kBlock];                  // [head_dim][64]
   alignas(64) float values[kBlock * kMaxHeadDim];                // [64][padded]
   alignas(64) float q[kTileFloats];                              // [rows][head_dim], times scale
   alignas(64) float split_o[kTileFloats], total_o[kTileFloats];  // [rows][padded]
-  alignas(64) float k_scale[kBlock], v_scale[kBlock];
   float split_largest[kMaxRows], split_sum[kMaxRows], total_largest[kMaxRows], total_sum[kMaxRows];
-  const void *k_rows[kBlock], *v_rows[kBlock];
+  BlockKeys blocks[2];  // this one and the next
   Partial split() { return {split_o, split_largest, split_sum}; }
   Partial total() { return {total_o, total_largest, total_sum}; }
 };
@@ -86,14 +92,14 @@ inline void merge(const Partial& total, const Partial& later, int64_t rows, int6
 
 /// Scores [64] of one row, keys [from, to), become weights e^(score - largest); the row's largest score and
 /// sum are brought up to date. Returns the factor for what the row summed before.
-inline float soften(const PagedAttention& a, const Scratch& s, int from, int to, float* scores,
+inline float soften(const PagedAttention& a, const BlockKeys& block, int from, int to, float* scores,
                     float* largest, float* sum) {
   const int first = from / simd::kLanes, last = (to + simd::kLanes - 1) / simd::kLanes;
   const auto dead = simd::set1(-INFINITY);
   simd::F32 score[kKeyVectors], peak = dead;
   for (int v = first; v < last; ++v) {
     auto x = simd::load(scores + v * simd::kLanes);
-    if (a.k_scale) x = x * simd::load(s.k_scale + v * simd::kLanes);
+    if (a.k_scale) x = x * simd::load(block.k_scale + v * simd::kLanes);
     if (a.softcap > 0) x = simd::set1(a.softcap) * simd::tanh(x / simd::set1(a.softcap));
     score[v] = simd::keep_range(x, std::max(0, from - v * simd::kLanes),
                                 std::min<int>(simd::kLanes, to - v * simd::kLanes), dead);
@@ -107,7 +113,7 @@ inline float soften(const PagedAttention& a, const Scratch& s, int from, int to,
   for (int v = first; v < last; ++v) {
     auto weight = simd::exp(score[v] - simd::set1(origin));
     total = total + weight;
-    if (a.v_scale) weight = weight * simd::load(s.v_scale + v * simd::kLanes);
+    if (a.v_scale) weight = weight * simd::load(block.v_scale + v * simd::kLanes);
     simd::store(scores + v * simd::kLanes, weight);
   }
   float rescale = 1.0f;
@@ -122,7 +128,8 @@ inline float soften(const PagedAttention& a, const Scratch& s, int from, int to,
 
 /// R rows from `row` on, all of which see keys [from, to) of the block.
 template <int R, class Values>
-void attend_rows(const PagedAttention& a, Scratch& s, const Values& values, int64_t row, int from, int to) {
+void attend_rows(const PagedAttention& a, Scratch& s, const BlockKeys& block, const Values& values,
+                 int64_t row, int from, int to) {
   const int64_t head_dim = a.q.dim(2), padded = padded_dim(head_dim);
   alignas(64) float scores[R * kBlock];
   float rescale[R];
@@ -136,7 +143,8 @@ void attend_rows(const PagedAttention& a, Scratch& s, const Values& values, int6
   }
   const Partial split = s.split();
   for (int r = 0; r < R; ++r)
-    rescale[r] = soften(a, s, from, to, scores + r * kBlock, split.largest + row + r, split.sum + row + r);
+    rescale[r] =
+        soften(a, block, from, to, scores + r * kBlock, split.largest + row + r, split.sum + row + r);
   float* o = split.o + row * padded;
   constexpr int64_t kWide = kVectors * simd::kLanes;
   int64_t column = 0;
@@ -149,8 +157,8 @@ void attend_rows(const PagedAttention& a, Scratch& s, const Values& values, int6
 /// All rows of the tile against the block at `start`. Rows share a register block when they see the same keys
 /// of it.
 template <class Values>
-void attend_block(const PagedAttention& a, const Tile& tile, Scratch& s, const Values& values,
-                  int64_t start) {
+void attend_block(const PagedAttention& a, const Tile& tile, Scratch& s, const BlockKeys& block,
+                  const Values& values, int64_t start) {
   const auto range = [&](int64_t query) {
     const KeyRange keys = visible_keys(tile.position + query, a.window);
     return KeyRange{std::clamp<int64_t>(keys.first - start, 0, kBlock),
@@ -171,34 +179,39 @@ void attend_block(const PagedAttention& a, const Tile& tile, Scratch& s, const V
     }
     const auto count = static_cast<int>(std::min<int64_t>(kRows, end - row));
     simd::with_size<kRows>(count, [&]<int R>(std::integral_constant<int, R>) {
-      attend_rows<R>(a, s, values, row, static_cast<int>(keys.first), static_cast<int>(keys.last));
+      attend_rows<R>(a, s, block, values, row, static_cast<int>(keys.first), static_cast<int>(keys.last));
     });
     row += count;
   }
 }
 
-/// Where keys [start + from, start + to) lie, and their scales.
+/// Keys [from, to) of the block at `start`.
 template <class K, class V>
-void find_keys(const PagedAttention& a, const Tile& tile, int64_t start, int from, int to, Scratch& s) {
+void find_keys(const PagedAttention& a, const Tile& tile, int64_t start, int64_t from, int64_t to,
+               BlockKeys& block) {
   const int64_t page_size = a.k_pages.dim(2);
   const auto* pages = a.page_table.row<int32_t>(tile.sequence);
+  block.from = static_cast<int>(from), block.to = static_cast<int>(to);
+  // Scales of dead keys in a live vector are read too.
+  if (a.k_scale) std::memset(block.k_scale, 0, sizeof block.k_scale);
+  if (a.v_scale) std::memset(block.v_scale, 0, sizeof block.v_scale);
   int64_t index = (start + from) / page_size, offset = (start + from) % page_size;
-  // Scales of dead keys in a live vector would be read.
-  if (a.k_scale) std::memset(s.k_scale, 0, sizeof s.k_scale);
-  if (a.v_scale) std::memset(s.v_scale, 0, sizeof s.v_scale);
-  for (int key = from; key < to; ++key) {
+  for (int64_t key = from; key < to; ++index, offset = 0) {
     const int64_t page = pages[index * a.page_table.stride(1)];
-    s.k_rows[key] =
-        a.k_pages.row<K>(page) + tile.kv_head * a.k_pages.stride(1) + offset * a.k_pages.stride(2);
-    s.v_rows[key] =
-        a.v_pages.row<V>(page) + tile.kv_head * a.v_pages.stride(1) + offset * a.v_pages.stride(2);
-    if (a.k_scale)
-      s.k_scale[key] =
-          a.k_scale.row<float>(page)[tile.kv_head * a.k_scale.stride(1) + offset * a.k_scale.stride(2)];
-    if (a.v_scale)
-      s.v_scale[key] =
-          a.v_scale.row<float>(page)[tile.kv_head * a.v_scale.stride(1) + offset * a.v_scale.stride(2)];
-    if (++offset == page_size) offset = 0, ++index;
+    const K* k = a.k_pages.row<K>(page) + tile.kv_head * a.k_pages.stride(1) + offset * a.k_pages.stride(2);
+    const V* v = a.v_pages.row<V>(page) + tile.kv_head * a.v_pages.stride(1) + offset * a.v_pages.stride(2);
+    const int64_t count = std::min(to - key, page_size - offset);
+    for (int64_t i = 0; i < count; ++i, k += a.k_pages.stride(2), v += a.v_pages.stride(2))
+      block.k_rows[key + i] = k, block.v_rows[key + i] = v;
+    const auto copy_scales = [&](const Tensor& scale, float* out) {
+      if (!scale) return;
+      const float* from_page =
+          scale.row<float>(page) + tile.kv_head * scale.stride(1) + offset * scale.stride(2);
+      for (int64_t i = 0; i < count; ++i) out[key + i] = from_page[i * scale.stride(2)];
+    };
+    copy_scales(a.k_scale, block.k_scale);
+    copy_scales(a.v_scale, block.v_scale);
+    key += count;
   }
 }
 
@@ -222,6 +235,22 @@ inline KeyRange tile_keys(const PagedAttention& a, const Tile& tile) {
   return {visible_keys(first, a.window).first, visible_keys(last, a.window).last};
 }
 
+/// Transposes the keys of a block while its values and the next block's keys are on their way.
+template <class K, class V>
+void load_keys(const BlockKeys& block, const BlockKeys& next, int64_t head_dim, float* keys) {
+  constexpr int kGroup = simd::kLanes;
+  const auto fetch = [&](const BlockKeys& b, int group, const void* const* rows, int64_t bytes) {
+    prefetch_rows(rows, std::max(b.from, group), std::min(b.to, group + kGroup), bytes);
+  };
+  for (int group = 0; group < kBlock; group += kGroup) {
+    fetch(block, group, block.v_rows, head_dim * static_cast<int64_t>(sizeof(V)));
+    fetch(next, group, next.k_rows, head_dim * static_cast<int64_t>(sizeof(K)));
+    if (group + kGroup > block.from && group < block.to)
+      transpose_keys(reinterpret_cast<const K* const*>(block.k_rows), group, block.from, block.to, head_dim,
+                     keys);
+  }
+}
+
 /// One split of the tile's keys into s.split().
 template <class K, class V>
 void walk_split(const PagedAttention& a, const Tile& tile, int64_t split, Scratch& s) {
@@ -229,19 +258,28 @@ void walk_split(const PagedAttention& a, const Tile& tile, int64_t split, Scratc
   make_empty(s.split(), tile.rows(), padded);
   const KeyRange keys = tile_keys(a, tile);
   const int64_t begin = std::max(keys.first, split * kSplit), end = std::min(keys.last, (split + 1) * kSplit);
+  const auto find = [&](int64_t start, BlockKeys& block) {
+    block.from = block.to = 0;
+    if (start < end)
+      find_keys<K, V>(a, tile, start, std::max(begin - start, int64_t{0}),
+                      std::min<int64_t>(end - start, kBlock), block);
+  };
   // Few rows use each value too seldom to pay for a widened copy.
   const bool as_stored = padded == head_dim && (kDTypeOf<V> == kF32 || tile.rows() <= kRows);
-  for (int64_t start = begin / kBlock * kBlock; start < end; start += kBlock) {
-    const auto from = static_cast<int>(std::max(begin - start, int64_t{0}));
-    const auto to = static_cast<int>(std::min<int64_t>(end - start, kBlock));
-    find_keys<K, V>(a, tile, start, from, to, s);
-    transpose_keys(reinterpret_cast<const K* const*>(s.k_rows), from, to, head_dim, s.keys);
-    const auto* v_rows = reinterpret_cast<const V* const*>(s.v_rows);
+  int64_t start = begin / kBlock * kBlock;
+  find(start, s.blocks[0]);
+  prefetch_rows(s.blocks[0].k_rows, s.blocks[0].from, s.blocks[0].to,
+                head_dim * static_cast<int64_t>(sizeof(K)));
+  for (int turn = 0; start < end; start += kBlock, turn ^= 1) {
+    const BlockKeys& block = s.blocks[turn];
+    find(start + kBlock, s.blocks[turn ^ 1]);
+    load_keys<K, V>(block, s.blocks[turn ^ 1], head_dim, s.keys);
+    const auto* v_rows = reinterpret_cast<const V* const*>(block.v_rows);
     if (as_stored) {
-      attend_block(a, tile, s, StoredValues<V>{v_rows}, start);
+      attend_block(a, tile, s, block, StoredValues<V>{v_rows}, start);
     } else {
-      widen_values(v_rows, from, to, head_dim, padded, s.values);
-      attend_block(a, tile, s, WidenedValues{s.values, padded}, start);
+      widen_values(v_rows, block.from, block.to, head_dim, padded, s.values);
+      attend_block(a, tile, s, block, WidenedValues{s.values, padded}, start);
     }
   }
 }
