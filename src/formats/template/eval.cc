@@ -28,18 +28,9 @@ Value Renderer::eval(const Expr& e, Scope* scope) {
       return subscript(e, scope);
     case ExprKind::kCall:
       return call_expression(e, scope, nullptr);
-    case ExprKind::kFilter: {
-      const Value input = eval(*e.children[0], scope);
-      const Arguments arguments = eval_arguments(e.call, scope);
-      line_ = e.line;
-      return filter_at(e.id).run(*this, input, arguments);
-    }
-    case ExprKind::kTest: {
-      const Value input = eval(*e.children[0], scope);
-      const Arguments arguments = eval_arguments(e.call, scope);
-      line_ = e.line;
-      return Value::boolean(test_at(e.id).run(*this, input, arguments));
-    }
+    case ExprKind::kFilter:
+    case ExprKind::kTest:
+      return filter_or_test(e, scope);
     case ExprKind::kNot:
       return Value::boolean(!truth(eval(*e.children[0], scope)));
     case ExprKind::kNegate:
@@ -56,7 +47,7 @@ Value Renderer::eval(const Expr& e, Scope* scope) {
       return compare_chain(e, scope);
     case ExprKind::kAnd:
     case ExprKind::kOr: {
-      Value left = eval(*e.children[0], scope);
+      const Value left = eval(*e.children[0], scope);
       return truth(left) == (e.kind == ExprKind::kOr) ? left : eval(*e.children[1], scope);
     }
     case ExprKind::kConditional:
@@ -67,6 +58,14 @@ Value Renderer::eval(const Expr& e, Scope* scope) {
       break;  // only below kItem
   }
   fail("a slice without a value");
+}
+
+Value Renderer::filter_or_test(const Expr& e, Scope* scope) {
+  const Value input = eval(*e.children[0], scope);
+  const Arguments arguments = eval_arguments(e.call, scope);
+  line_ = e.line;
+  if (e.kind == ExprKind::kFilter) return filter_at(e.id).run(*this, input, arguments);
+  return Value::boolean(test_at(e.id).run(*this, input, arguments));
 }
 
 Value Renderer::conditional(const Expr& e, Scope* scope) {

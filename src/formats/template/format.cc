@@ -151,89 +151,117 @@ Spec parse_spec(Renderer& r, std::string_view s) {
   return spec;
 }
 
+// printf-like: %(name)-05.2f
+class PercentFormat {
+ public:
+  PercentFormat(Renderer& r, std::string_view format, const Value& arguments)
+      : r_(r),
+        format_(format),
+        arguments_(arguments),
+        list_(arguments.is(Kind::kTuple) ? arguments.items() : Values{arguments}) {}
+
+  std::string run() {
+    while (at_ < format_.size()) {
+      const size_t end = std::min(format_.find('%', at_), format_.size());
+      out_ += format_.substr(at_, end - at_);
+      at_ = end;
+      if (at_ < format_.size()) directive();
+    }
+    // One argument that could be a mapping need not be used.
+    const bool may_be_mapping = arguments_.is(Kind::kDict) || arguments_.is(Kind::kList) ||
+                                arguments_.is(Kind::kRange) || arguments_.is_undefined();
+    if (used_ < list_.size() && !by_name_ && !may_be_mapping)
+      r_.fail("not all arguments are used by the format");
+    return std::move(out_);
+  }
+
+ private:
+  bool at(std::string_view any) const { return at_ < format_.size() && any.find(format_[at_]) != any.npos; }
+
+  void directive() {
+    r_.burn(1);
+    if (static_cast<int64_t>(out_.size()) > limits::kTemplateOutputBytes)
+      r_.exhausted("a formatted text beyond the limit");
+    ++at_;
+    if (at("%")) {
+      out_ += format_[at_++];
+      return;
+    }
+    const Value named = at("(") ? by_name() : Value::unset();
+    const Spec spec = this->spec();
+    if (named.is(Kind::kUnset) && used_ >= list_.size()) r_.fail("not enough arguments for the format");
+    append(named.is(Kind::kUnset) ? list_[used_++] : named, spec);
+  }
+
+  Value by_name() {
+    const size_t close = format_.find(')', at_);
+    if (close == format_.npos || !arguments_.is(Kind::kDict)) r_.fail("a format with names needs a mapping");
+    const std::string_view name = format_.substr(at_ + 1, close - at_ - 1);
+    const Value* found = r_.lookup(arguments_.dict().items, r_.make_text(name));
+    if (found == nullptr) r_.fail(text("the format names ", printable(name), ", which is not given"));
+    by_name_ = true;
+    at_ = close + 1;
+    return *found;
+  }
+
+  Spec spec() {
+    Spec spec;
+    bool zero = false;
+    for (; at("-+ #0"); ++at_) {
+      if (at("-")) spec.align = '<';
+      if (at("+") || (at(" ") && spec.sign != '+')) spec.sign = format_[at_];
+      spec.alternate |= at("#");
+      zero |= at("0");
+    }
+    if (at("*")) r_.fail("'*' in a format is not supported");
+    parse_number(r_, format_, &at_, &spec.width);
+    if (at(".")) {
+      spec.precision = 0;
+      parse_number(r_, format_, &++at_, &spec.precision);
+    }
+    if (at_ >= format_.size()) r_.fail("incomplete format");
+    spec.type = format_[at_++];
+    if (spec.type == 'i' || spec.type == 'u') spec.type = 'd';
+    if (zero && spec.align == '\0' && spec.type != 's' && spec.type != 'r') spec.fill = "0", spec.align = '=';
+    if (spec.align == '\0') spec.align = '>';
+    return spec;
+  }
+
+  void append(Value v, const Spec& spec) {
+    if (spec.type == 's' || spec.type == 'r') {
+      std::string s;
+      spec.type == 's' ? r_.append_str(s, v) : r_.append_repr(s, v);
+      out_ += format_text(r_, s, spec);
+      return;
+    }
+    if (spec.type == 'c' && v.is_string()) {
+      if (v.text_object().characters != 1) r_.fail("%c needs one character");
+      out_ += format_text(r_, v.text(), spec);
+      return;
+    }
+    if (!v.is_number() || std::string_view("dcxXoeEfFgG").find(spec.type) == std::string_view::npos)
+      r_.fail(text("%", spec.type, " does not fit ", type_text(v)));
+    if (spec.type == 'd' && v.is(Kind::kFloat)) {
+      if (!(std::fabs(v.as_double()) < 0x1p63)) r_.fail("%d of a float beyond 64 bits");
+      v = Value::integer(static_cast<int64_t>(v.as_double()));
+    }
+    if (spec.type == 'd' && spec.precision > 0) r_.fail("a precision for %d is not supported");
+    out_ += format_value(r_, v, spec);
+  }
+
+  Renderer& r_;
+  const std::string_view format_;
+  const Value& arguments_;
+  const Values list_;
+  std::string out_;
+  size_t at_ = 0, used_ = 0;
+  bool by_name_ = false;
+};
+
 }  // namespace
 
 std::string percent_format(Renderer& r, std::string_view format, const Value& arguments) {
-  const Values list = arguments.is(Kind::kTuple) ? arguments.items() : Values{arguments};
-  std::string out;
-  size_t used = 0;
-  bool by_name = false;
-  const auto next = [&]() -> const Value& {
-    if (used >= list.size()) r.fail("not enough arguments for the format");
-    return list[used++];
-  };
-  for (size_t i = 0; i < format.size();) {
-    if (format[i] != '%') {
-      const size_t end = std::min(format.find('%', i), format.size());
-      out += format.substr(i, end - i);
-      i = end;
-      continue;
-    }
-    r.burn(1);
-    if (static_cast<int64_t>(out.size()) > limits::kTemplateOutputBytes)
-      r.exhausted("a formatted text beyond the limit");
-    if (++i < format.size() && format[i] == '%') {
-      out += format[i++];
-      continue;
-    }
-    Value v = Value::unset();
-    if (i < format.size() && format[i] == '(') {
-      const size_t close = format.find(')', i);
-      if (close == format.npos || !arguments.is(Kind::kDict)) r.fail("a format with names needs a mapping");
-      const Value* found =
-          r.lookup(arguments.dict().items, Value::string(std::string(format.substr(i + 1, close - i - 1))));
-      if (found == nullptr)
-        r.fail(text("the format names ", printable(format.substr(i + 1, close - i - 1)),
-                    ", which is not given"));
-      v = *found;
-      by_name = true;
-      i = close + 1;
-    }
-    Spec spec;
-    bool zero = false;
-    for (; i < format.size() && std::string_view("-+ #0").find(format[i]) != std::string_view::npos; ++i) {
-      if (format[i] == '-') spec.align = '<';
-      if (format[i] == '+' || (format[i] == ' ' && spec.sign != '+')) spec.sign = format[i];
-      spec.alternate |= format[i] == '#';
-      zero |= format[i] == '0';
-    }
-    if (i < format.size() && format[i] == '*') r.fail("'*' in a format is not supported");
-    parse_number(r, format, &i, &spec.width);
-    if (i < format.size() && format[i] == '.') {
-      spec.precision = 0;
-      parse_number(r, format, &++i, &spec.precision);
-    }
-    if (i >= format.size()) r.fail("incomplete format");
-    spec.type = format[i++];
-    if (v.is(Kind::kUnset)) v = next();
-    if (zero && spec.align == '\0' && spec.type != 's' && spec.type != 'r') spec.fill = "0", spec.align = '=';
-    if (spec.align == '\0') spec.align = '>';
-    if (spec.type == 's' || spec.type == 'r') {
-      std::string s;
-      spec.type == 's' ? r.append_str(s, v) : r.append_repr(s, v);
-      out += format_text(r, s, spec);
-      continue;
-    }
-    if (spec.type == 'c') {
-      if (v.is_string() && v.text_object().characters != 1) r.fail("%c needs one character");
-      out += v.is_string() ? format_text(r, v.text(), spec) : format_value(r, v, spec);
-      continue;
-    }
-    if (spec.type == 'i' || spec.type == 'u') spec.type = 'd';
-    if (!v.is_number() || std::string_view("dxXoeEfFgG").find(spec.type) == std::string_view::npos)
-      r.fail(text("%", spec.type, " does not fit ", type_text(v)));
-    if (spec.type == 'd' && v.is(Kind::kFloat)) {
-      if (!(std::fabs(v.as_double()) < 0x1p63)) r.fail("%d of a float beyond 64 bits");
-      v = Value::integer(static_cast<int64_t>(v.as_double()));
-    }
-    if (spec.type == 'd' && spec.precision > 0) r.fail("a precision for %d is not supported");
-    out += format_value(r, v, spec);
-  }
-  // One argument that could be a mapping need not be used.
-  const bool may_be_mapping = arguments.is(Kind::kDict) || arguments.is(Kind::kList) ||
-                              arguments.is(Kind::kRange) || arguments.is_undefined();
-  if (used < list.size() && !by_name && !may_be_mapping) r.fail("not all arguments are used by the format");
-  return out;
+  return PercentFormat(r, format, arguments).run();
 }
 
 namespace {

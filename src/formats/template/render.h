@@ -144,6 +144,7 @@ class Renderer {
   // Expressions
   Value eval(const Expr& e, Scope* scope);
   Value variable(int id, Scope* scope);
+  Value filter_or_test(const Expr& e, Scope* scope);
   Value conditional(const Expr& e, Scope* scope);
   Value compare_chain(const Expr& e, Scope* scope);
   Value concat(const Expr& e, Scope* scope);

@@ -83,17 +83,8 @@ void append_joined(std::string& out, const Items& items, Append append) {
 }
 }  // namespace
 
-void Renderer::append_repr(std::string& out, const Value& v) {
-  const Guard guard(this);
-  burn(1);
-  if (static_cast<int64_t>(out.size()) > limits::kTemplateOutputBytes)
-    exhausted(text("a text of more than ", limits::kTemplateOutputBytes, " bytes"));
-  const auto one = [&](const Value& item) { append_repr(out, item); };
-  const auto pair = [&](const std::pair<Value, Value>& item) {
-    append_repr(out, item.first);
-    out += ": ";
-    append_repr(out, item.second);
-  };
+namespace {
+void append_plain_repr(std::string& out, const Value& v) {
   switch (v.kind()) {
     case Kind::kUndefined:
     case Kind::kUnset:
@@ -111,6 +102,25 @@ void Renderer::append_repr(std::string& out, const Value& v) {
     case Kind::kFloat:
       append_float_repr(out, v.as_double());
       break;
+    default:
+      out += text("<", type_name(v), " object>");
+      break;  // Python prints an address there
+  }
+}
+}  // namespace
+
+void Renderer::append_repr(std::string& out, const Value& v) {
+  const Guard guard(this);
+  burn(1);
+  if (static_cast<int64_t>(out.size()) > limits::kTemplateOutputBytes)
+    exhausted(text("a text of more than ", limits::kTemplateOutputBytes, " bytes"));
+  const auto one = [&](const Value& item) { append_repr(out, item); };
+  const auto pair = [&](const std::pair<Value, Value>& item) {
+    append_repr(out, item.first);
+    out += ": ";
+    append_repr(out, item.second);
+  };
+  switch (v.kind()) {
     case Kind::kString:
       burn_bytes(v.text().size());
       jinja::append_repr(out, v.text());
@@ -153,8 +163,7 @@ void Renderer::append_repr(std::string& out, const Value& v) {
       out += v.as<Macro>().name.empty() ? "<Macro anonymous>" : text("<Macro '", v.as<Macro>().name, "'>");
       break;
     default:
-      out += text("<", type_name(v), " object>");
-      break;  // Python prints an address there
+      append_plain_repr(out, v);
   }
 }
 
