@@ -12,6 +12,12 @@ struct Cut {
   int64_t last;
 };
 
+/// What the filters so far keep.
+struct Kept {
+  Cut cut;
+  int64_t listed = -1;  // row.keys begins with exactly the kept tokens, in no order; -1: it does not
+};
+
 struct Row {
   const float* x;  // [columns] adjusted logits
   int64_t columns;
@@ -21,7 +27,7 @@ struct Row {
   uint64_t* keys;     // [columns] scratch
 };
 
-// Levels that are fine enough for one pass over ambiguous tokens to cost less than another pass over the row.
+// So few keys are selected among faster than another pass over the row narrows them down.
 inline constexpr int64_t kFewKeys = 4096;
 
 struct Measured {
@@ -38,7 +44,8 @@ void for_each_part(const Cut& cut, int64_t first, int64_t n, const Body& body) {
 }
 
 /// Mass and number of the kept tokens at or above each level (descending).
-inline Measured measure(const Crew& crew, const Row& row, const Cut& cut, const float (&levels)[kLevels]) {
+template <bool kMass>
+Measured measure(const Crew& crew, const Row& row, const Cut& cut, const float (&levels)[kLevels]) {
   crew.for_each_block(row.columns, [&](int64_t b, int64_t first, int64_t n) {
     Partial& p = row.partials[b];
     std::fill_n(p.mass, kLevels, 0.0), std::fill_n(p.count, kLevels, 0);
@@ -46,7 +53,7 @@ inline Measured measure(const Crew& crew, const Row& row, const Cut& cut, const 
     for_each_part(cut, first, n, [&](int64_t from, int64_t size, float least) {
       float floors[kLevels];
       for (int j = 0; j < kLevels; ++j) floors[j] = std::max(levels[j], least);
-      measure_levels(row.x + from, size, row.weight, floors, &p);
+      measure_levels<kMass>(row.x + from, size, row.weight, floors, &p);
     });
   });
   Measured total{};
@@ -95,6 +102,9 @@ inline void divide(const Bracket& b, float scale, float (&levels)[kLevels]) {
 /// The kept tokens of a bracket, in ascending order of id; their number.
 inline int64_t gather(const Row& row, const Cut& cut, const Bracket& bracket) {
   int64_t found = 0;
+  const float high = bracket.count_high == 0 ? kInfinity : bracket.high;
+  const bool closed = high == kInfinity;  // then +inf itself belongs to it
+  const simd::F32 one = simd::set1(1.0f);
   for (int64_t first = 0; first < row.columns; first += kBlock) {
     if (row.partials[first / kBlock].largest < bracket.low) continue;
     const int64_t n = std::min(kBlock, row.columns - first);
@@ -102,18 +112,22 @@ inline int64_t gather(const Row& row, const Cut& cut, const Bracket& bracket) {
       const float low = std::max(least, bracket.low);
       simd::for_each(size, [&](int64_t i, int live) {
         const float* x = row.x + from + i;
-        if (simd::max_of(load_live(x, live)) < low) return;
-        for (int j = 0; j < live; ++j)
-          if (x[j] >= low && (bracket.count_high == 0 || x[j] < bracket.high))
-            row.keys[found++] = key_of(x[j], from + i + j);
+        const simd::F32 v = load_live(x, live);
+        simd::F32 inside = simd::zero_where_less(v, simd::set1(low), one);
+        if (!closed) inside = inside - simd::zero_where_less(v, simd::set1(high), one);
+        if (simd::max_of(inside) == 0) return;
+        for (int j = 0; j < live; ++j) {  // the store at `found` is kept only when it counts
+          row.keys[found] = key_of(x[j], from + i + j);
+          found += x[j] >= low && (closed || x[j] < high);
+        }
       });
     });
   }
   return found;
 }
 
-/// Where the prefix ends among gathered keys, of which it takes at least one.
-inline Cut end_of_prefix(const Row& row, int64_t n, const Wanted& wanted, const Bracket& bracket) {
+/// Cuts n gathered keys where the prefix ends; it takes at least one of them. Keys up to that one come first.
+inline Kept end_of_prefix(const Row& row, int64_t n, const Wanted& wanted, const Bracket& bracket) {
   int64_t first = 0, last = n;
   if (wanted.by_count) {
     first = std::min(n, wanted.count - bracket.count_high) - 1;
@@ -131,28 +145,65 @@ inline Cut end_of_prefix(const Row& row, int64_t n, const Wanted& wanted, const 
         missing -= mass, first = middle;
     }
   }
-  return {value_of(row.keys[first]), id_of(row.keys[first])};
+  const bool whole = bracket.count_high == 0 && first < kFewKeys;
+  return {{value_of(row.keys[first]), id_of(row.keys[first])}, whole ? first + 1 : -1};
 }
 
-/// The cut that leaves the wanted prefix of what `cut` keeps. top_p is a share of the mass that `cut` keeps.
-inline Cut shorten(const Crew& crew, const Row& row, const Cut& cut, Wanted wanted, double top_p) {
-  const float unit = wanted.by_count ? 1.0f : row.scale;
+/// A level with at least k tokens and few more: the k-th largest of the blocks' lanes, which are as many
+/// tokens. -inf when there are too few lanes for it to be close.
+inline float level_for(const Row& row, int64_t k) {
+  const int64_t lanes = (row.columns + kBlock - 1) / kBlock * simd::kLanes;
+  if (row.columns < kBlock || k > lanes / 2) return -kInfinity;
+  auto* largest = reinterpret_cast<float*>(row.keys);
+  for (int64_t i = 0; i < lanes; i += simd::kLanes)
+    std::copy_n(row.partials[i / simd::kLanes].lanes, simd::kLanes, largest + i);
+  std::nth_element(largest, largest + k - 1, largest + lanes, std::greater<float>());
+  return largest[k - 1];
+}
+
+/// The bracket of a wanted prefix, by measuring at levels that close in on it.
+template <bool kMass>
+Bracket narrow(const Crew& crew, const Row& row, const Cut& cut, double top_p, Wanted* wanted) {
+  const float unit = kMass ? row.scale : 1.0f;
   float levels[kLevels];
   for (int j = 0; j < kLevels - 1; ++j)
     levels[j] = std::max(row.weight.largest - unit * static_cast<float>(j < 4 ? j + 1 : 2 * j), cut.at);
   levels[kLevels - 1] = cut.at;
-  Measured measured = measure(crew, row, cut, levels);
-  if (wanted.by_count && measured.count[kLevels - 1] <= wanted.count) return cut;
-  if (!wanted.by_count) wanted.mass = top_p * measured.mass[kLevels - 1];
+  Measured measured = measure<kMass>(crew, row, cut, levels);
+  if (kMass) wanted->mass = top_p * measured.mass[kLevels - 1];
   Bracket bracket{cut.at, next_up(row.weight.largest), measured.count[kLevels - 1], 0, 0};
-  tighten(measured, levels, wanted, &bracket);
+  tighten(measured, levels, *wanted, &bracket);
   for (int pass = 0; pass < 4 && bracket.count_low - bracket.count_high > kFewKeys; ++pass) {
     divide(bracket, unit, levels);
-    measured = measure(crew, row, cut, levels);
-    tighten(measured, levels, wanted, &bracket);
+    measured = measure<kMass>(crew, row, cut, levels);
+    tighten(measured, levels, *wanted, &bracket);
   }
-  const int64_t n = gather(row, cut, bracket);
-  return n == 0 ? cut : end_of_prefix(row, n, wanted, bracket);
+  // Few enough to list all: later filters and the draw then need no pass over the row.
+  if (bracket.count_low <= kFewKeys) bracket.count_high = 0, bracket.mass_high = 0;
+  return bracket;
+}
+
+/// Leaves the k largest.
+inline void keep_largest(const Crew& crew, const Row& row, int64_t k, Kept* kept) {
+  Wanted wanted{true, k, 0};
+  Bracket bracket{level_for(row, k), 0, 0, 0, 0};
+  if (bracket.low < kept->cut.at) bracket = narrow<false>(crew, row, kept->cut, 0, &wanted);
+  const int64_t n = gather(row, kept->cut, bracket);
+  if (n > 0) *kept = end_of_prefix(row, n, wanted, bracket);
+}
+
+/// Leaves the shortest prefix with a share of the mass.
+inline void keep_mass(const Crew& crew, const Row& row, double share, Kept* kept) {
+  Wanted wanted{false, 0, 0};
+  Bracket bracket{kept->cut.at, 0, 0, 0, 0};
+  int64_t n = kept->listed;
+  if (n >= 0) {
+    wanted.mass = share * weight_sum(row.keys, n, row.weight);
+  } else {
+    bracket = narrow<true>(crew, row, kept->cut, share, &wanted);
+    n = gather(row, kept->cut, bracket);
+  }
+  if (n > 0) *kept = end_of_prefix(row, n, wanted, bracket);
 }
 
 }  // namespace ridge::RIDGE_ISA::sampling

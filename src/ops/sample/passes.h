@@ -36,7 +36,8 @@ struct Weight {
 
 /// What one block contributes. Every pass uses the members that it needs.
 struct Partial {
-  float largest;  // unreliable when nan
+  float lanes[simd::kLanes];  // the largest of every 16th logit
+  float largest;              // of all; unreliable when nan
   bool nan;
   int64_t infinite;      // logits that are +inf
   double sum;            // of e^(x - base()), or of weights
@@ -46,15 +47,17 @@ struct Partial {
   double base() const { return std::isinf(largest) ? 0 : static_cast<double>(largest); }
 };
 
-inline float block_largest(const float* x, int64_t n) {
+inline void block_largest(const float* x, int64_t n, Partial* out) {
   simd::F32 largest = simd::set1(-kInfinity);
   simd::for_each(n, [&](int64_t i, int live) { largest = simd::max(largest, load_live(x + i, live)); });
-  return simd::max_of(largest);
+  simd::store(out->lanes, largest);
+  out->largest = simd::max_of(largest);
 }
 
 /// Largest, sum and what is not finite. A NaN may hide from max, not from the sum.
 inline void block_stats(const float* x, int64_t n, Partial* out) {
-  out->largest = block_largest(x, n), out->infinite = 0, out->nan = false, out->sum = 0;
+  block_largest(x, n, out);
+  out->infinite = 0, out->nan = false, out->sum = 0;
   if (out->largest == kInfinity || std::isnan(out->largest)) {
     for (int64_t i = 0; i < n; ++i) out->nan |= std::isnan(x[i]), out->infinite += x[i] == kInfinity;
     return;
@@ -77,22 +80,26 @@ inline double weight_sum(const float* x, int64_t n, const Weight& weight, float 
   return static_cast<double>(simd::sum(sum));
 }
 
-/// Adds to out->mass[j] and out->count[j] what is at or above floors[j].
-inline void measure_levels(const float* x, int64_t n, const Weight& weight, const float (&floors)[kLevels],
-                           Partial* out) {
+/// Adds what is at or above floors[j] to out->count[j] and, with kMass, its weights to out->mass[j].
+template <bool kMass>
+void measure_levels(const float* x, int64_t n, const Weight& weight, const float (&floors)[kLevels],
+                    Partial* out) {
   simd::F32 mass[kLevels], count[kLevels];
   for (int j = 0; j < kLevels; ++j) mass[j] = count[j] = simd::zero();
   const simd::F32 one = simd::set1(1.0f);
   simd::for_each(n, [&](int64_t i, int live) {
-    const simd::F32 v = load_live(x + i, live), w = weight(v);
-    for (int j = 0; j < kLevels; ++j) {
-      mass[j] = mass[j] + simd::zero_where_less(v, simd::set1(floors[j]), w);
+    const simd::F32 v = load_live(x + i, live);
+    for (int j = 0; j < kLevels; ++j)
       count[j] = count[j] + simd::zero_where_less(v, simd::set1(floors[j]), one);
+    if constexpr (kMass) {
+      const simd::F32 w = weight(v);
+      for (int j = 0; j < kLevels; ++j)
+        mass[j] = mass[j] + simd::zero_where_less(v, simd::set1(floors[j]), w);
     }
   });
   for (int j = 0; j < kLevels; ++j) {
-    out->mass[j] += static_cast<double>(simd::sum(mass[j]));
     out->count[j] += static_cast<int64_t>(simd::sum(count[j]));
+    if constexpr (kMass) out->mass[j] += static_cast<double>(simd::sum(mass[j]));
   }
 }
 
@@ -110,14 +117,19 @@ inline int64_t id_of(uint64_t key) {
   return static_cast<int64_t>(key & 0xffffffffu);
 }
 
-inline double weight_sum(const uint64_t* keys, int64_t n, const Weight& weight) {
-  double sum = 0;
-  for (int64_t i = 0; i < n; i += simd::kLanes) {
-    const int live = static_cast<int>(std::min<int64_t>(simd::kLanes, n - i));
+/// body(weights, i, live) for the weights of keys [i, i + live), 16 at a time.
+template <class Body>
+void for_each_weight(const uint64_t* keys, int64_t n, const Weight& weight, const Body& body) {
+  simd::for_each(n, [&](int64_t i, int live) {
     float values[simd::kLanes];
     for (int j = 0; j < live; ++j) values[j] = value_of(keys[i + j]);
-    sum += static_cast<double>(simd::sum(weight(load_live(values, live))));
-  }
+    body(weight(load_live(values, live)), i, live);
+  });
+}
+inline double weight_sum(const uint64_t* keys, int64_t n, const Weight& weight) {
+  double sum = 0;
+  for_each_weight(keys, n, weight,
+                  [&](simd::F32 weights, int64_t, int) { sum += static_cast<double>(simd::sum(weights)); });
   return sum;
 }
 

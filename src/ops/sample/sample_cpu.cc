@@ -132,8 +132,45 @@ int64_t first_largest(const Row& row) {
   return i;
 }
 
-/// The token at which the running sum of kept weights, in ascending order of id, exceeds u times their sum.
-int64_t draw(const Crew& crew, const Row& row, const Cut& cut, double u) {
+/// Adds weights in ascending order of id until their sum exceeds a target.
+class Walk {
+ public:
+  Walk(double running, double target) : running_(running), target_(target) {}
+  /// `id_at(j)` is the id of lane j.
+  template <class IdAt>
+  void add(simd::F32 lanes, int live, const IdAt& id_at) {
+    if (past_) return;
+    float weights[simd::kLanes];
+    simd::store(weights, lanes);
+    for (int j = 0; j < live && !past_; ++j) {
+      if (weights[j] <= 0) continue;
+      id_ = id_at(j);
+      running_ += static_cast<double>(weights[j]);
+      past_ = running_ > target_;
+    }
+  }
+  /// Where the target was passed, or, when rounding left that out, the last with any weight.
+  int64_t id() const { return id_; }
+
+ private:
+  double running_, target_;
+  int64_t id_ = -1;
+  bool past_ = false;
+};
+
+int64_t draw_listed(const Row& row, const Kept& kept, double u) {
+  uint64_t* const end = std::remove_if(row.keys, row.keys + kept.listed,
+                                       [&](uint64_t key) { return value_of(key) < kept.cut.at; });
+  std::sort(row.keys, end, [](uint64_t x, uint64_t y) { return id_of(x) < id_of(y); });
+  const int64_t n = end - row.keys;
+  Walk walk(0, u * weight_sum(row.keys, n, row.weight));
+  for_each_weight(row.keys, n, row.weight, [&](simd::F32 weights, int64_t i, int live) {
+    walk.add(weights, live, [&](int j) { return id_of(row.keys[i + j]); });
+  });
+  return walk.id();
+}
+
+int64_t draw_anywhere(const Crew& crew, const Row& row, const Cut& cut, double u) {
   crew.for_each_block(row.columns, [&](int64_t b, int64_t first, int64_t n) {
     Partial& p = row.partials[b];
     p.sum = 0;
@@ -143,34 +180,24 @@ int64_t draw(const Crew& crew, const Row& row, const Cut& cut, double u) {
     });
   });
   const int64_t blocks = Scratch::blocks(row.columns);
-  double total = 0, running = 0;
-  int64_t chosen = 0;  // the block; by rounding none may exceed the target: the last that has mass
+  double total = 0, before = 0, running = 0;
+  int64_t chosen = 0;  // the block that passes the target, or the last with any weight
   for (int64_t b = 0; b < blocks; ++b) total += row.partials[b].sum;
-  for (int64_t b = 0; b < blocks; ++b) {
-    if (row.partials[b].sum > 0) chosen = b;
-    if (running + row.partials[b].sum > u * total) break;
+  for (int64_t b = 0; b < blocks && running <= u * total; ++b) {
+    if (row.partials[b].sum > 0) chosen = b, before = running;
     running += row.partials[b].sum;
   }
-  if (running >= total) running -= row.partials[chosen].sum;
-  int64_t id = -1;
-  bool past = false;
+  Walk walk(before, u * total);
   const int64_t begin = chosen * kBlock;
   for_each_part(cut, begin, std::min(kBlock, row.columns - begin),
                 [&](int64_t from, int64_t size, float least) {
                   simd::for_each(size, [&](int64_t i, int live) {
-                    if (past) return;
-                    float weights[simd::kLanes];
                     const simd::F32 v = load_live(row.x + from + i, live);
-                    simd::store(weights, simd::zero_where_less(v, simd::set1(least), row.weight(v)));
-                    for (int j = 0; j < live && !past; ++j) {
-                      if (weights[j] <= 0) continue;
-                      id = from + i + j;
-                      running += static_cast<double>(weights[j]);
-                      past = running > u * total;
-                    }
+                    const simd::F32 weights = simd::zero_where_less(v, simd::set1(least), row.weight(v));
+                    walk.add(weights, live, [&](int j) { return from + i + j; });
                   });
                 });
-  return id;
+  return walk.id();
 }
 
 double uniform(uint64_t key, uint64_t counter) {
@@ -190,19 +217,19 @@ float lowest_with_weight(const Row& row, double least) {
 
 int64_t choose(const Crew& crew, const SampleArgs& a, int64_t r, const Row& row) {
   if (row.scale == 0) return first_largest(row);
-  Cut cut{kLowest, row.columns - 1};
+  Kept kept{{kLowest, row.columns - 1}};  // -inf has no weight
   const int32_t top_k = a.top_k.as<int32_t>()[r];
   const auto top_p = static_cast<double>(a.top_p.as<float>()[r]);
   const auto min_p = static_cast<double>(a.min_p.as<float>()[r]);
-  if (top_k > 0 && top_k < row.columns) cut = shorten(crew, row, cut, {true, top_k, 0}, 0);
-  if (top_p < 1) cut = shorten(crew, row, cut, {false, 0, 0}, top_p * (1 - kShortfall));
+  if (top_k > 0 && top_k < row.columns) keep_largest(crew, row, top_k, &kept);
+  if (top_p < 1) keep_mass(crew, row, top_p * (1 - kShortfall), &kept);
   if (min_p > 0) {
     const float least = lowest_with_weight(row, min_p * (1 - kShortfall));
-    if (least > cut.at) cut = {least, row.columns - 1};
+    if (least > kept.cut.at) kept.cut = {least, row.columns - 1};
   }
   const double u = uniform(static_cast<uint64_t>(a.seed.as<int64_t>()[r]),
                            static_cast<uint64_t>(a.position.as<int64_t>()[r]));
-  return draw(crew, row, cut, u);
+  return kept.listed >= 0 ? draw_listed(row, kept, u) : draw_anywhere(crew, row, kept.cut, u);
 }
 
 int32_t sample_row(const Crew& crew, const SampleArgs& a, int64_t r, const Scratch& scratch, int64_t* id,
@@ -226,9 +253,8 @@ int32_t sample_row(const Crew& crew, const SampleArgs& a, int64_t r, const Scrat
     if (!adjust(a, r, history, biases, scratch.adjusted, reinterpret_cast<int32_t*>(scratch.keys)))
       return kSampleNan;
     row.x = scratch.adjusted;
-    crew.for_each_block(columns, [&](int64_t b, int64_t first, int64_t n) {
-      partials[b].largest = block_largest(row.x + first, n);
-    });
+    crew.for_each_block(
+        columns, [&](int64_t b, int64_t first, int64_t n) { block_largest(row.x + first, n, &partials[b]); });
   }
   row.weight.largest = largest_of(partials, columns);
   if (row.weight.largest == -kInfinity) return kSampleNoCandidate;
