@@ -11,7 +11,6 @@ namespace {
 using namespace sampling;
 
 constexpr double kShortfall = 0x1p-20;  // see sample.h, step 6
-constexpr float kLowest = std::numeric_limits<float>::lowest();
 
 int64_t live_columns(const SampleArgs& a) {
   return a.vocab == 0 ? a.logits.dim(1) : a.vocab;
@@ -170,7 +169,15 @@ int64_t draw_listed(const Row& row, const Kept& kept, double u) {
   return walk.id();
 }
 
-int64_t draw_anywhere(const Crew& crew, const Row& row, const Cut& cut, double u) {
+/// Leaves the weights of what `cut` keeps in the blocks' sums.
+void sum_blocks(const Crew& crew, const Row& row, const Cut& cut) {
+  if (row.has_sums && row.scale == 1 && cut.at == kLowest) {
+    for (int64_t b = 0; b * kBlock < row.columns; ++b) {
+      Partial& p = row.partials[b];
+      p.sum *= std::exp(p.base() - static_cast<double>(row.weight.largest));
+    }
+    return;
+  }
   crew.for_each_block(row.columns, [&](int64_t b, int64_t first, int64_t n) {
     Partial& p = row.partials[b];
     p.sum = 0;
@@ -179,6 +186,10 @@ int64_t draw_anywhere(const Crew& crew, const Row& row, const Cut& cut, double u
       p.sum += weight_sum(row.x + from, size, row.weight, least);
     });
   });
+}
+
+int64_t draw_anywhere(const Crew& crew, const Row& row, const Cut& cut, double u) {
+  sum_blocks(crew, row, cut);
   const int64_t blocks = Scratch::blocks(row.columns);
   double total = 0, before = 0, running = 0;
   int64_t chosen = 0;  // the block that passes the target, or the last with any weight
@@ -247,19 +258,21 @@ int32_t sample_row(const Crew& crew, const SampleArgs& a, int64_t r, const Scrat
   for (int64_t b = 0; b < Scratch::blocks(columns); ++b)
     if (partials[b].nan) return kSampleNan;
   const LogSum log_sum = combine(partials, columns);
-  Row row{raw, columns, {}, a.temperature.as<float>()[r], partials, scratch.keys};
+  Row row{raw, columns, {}, a.temperature.as<float>()[r], true, partials, scratch.keys};
   if (history > 0 || biases > 0) {
     std::copy_n(raw, columns, scratch.adjusted);
     if (!adjust(a, r, history, biases, scratch.adjusted, reinterpret_cast<int32_t*>(scratch.keys)))
       return kSampleNan;
-    row.x = scratch.adjusted;
+    row.x = scratch.adjusted, row.has_sums = false;
     crew.for_each_block(
         columns, [&](int64_t b, int64_t first, int64_t n) { block_largest(row.x + first, n, &partials[b]); });
   }
   row.weight.largest = largest_of(partials, columns);
   if (row.weight.largest == -kInfinity) return kSampleNoCandidate;
-  // A temperature below 2^-128 has no finite inverse; the nearest one separates any two logits as well.
-  row.weight.inverse = std::min(1 / row.scale, std::numeric_limits<float>::max());
+  row.has_sums &= row.weight.largest != kInfinity;
+  // Temperatures below 2^-127 have no finite rate; the largest one separates any two logits as well.
+  row.weight.rate = static_cast<float>(std::min(kLog2E / static_cast<double>(row.scale),
+                                                static_cast<double>(std::numeric_limits<float>::max())));
   *id = choose(crew, a, r, row);
   *logprob = static_cast<float>(log_sum.logprob(raw[*id]));
   return kSampleOk;
