@@ -64,6 +64,8 @@ struct Partial {
   int64_t count[kLevels];
 
   double base() const { return std::isinf(largest) ? 0 : static_cast<double>(largest); }
+  /// The sum of e^(x - `to`). A block of -inf alone has sum 0, and a base that means nothing.
+  double sum_from(double to) const { return sum == 0 ? 0 : sum * std::exp(base() - to); }
 };
 
 inline void block_largest(const float* x, int64_t n, Partial* out) {

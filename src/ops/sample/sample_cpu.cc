@@ -117,7 +117,7 @@ LogSum combine(const Partial* partials, int64_t columns) {
     if (std::isinf(out.largest))
       sum += static_cast<double>(p.infinite);
     else
-      sum += p.sum * std::exp(p.base() - out.largest);
+      sum += p.sum_from(out.largest);
   }
   out.log_sum = std::log(sum);
   return out;
@@ -174,7 +174,7 @@ void sum_blocks(const Crew& crew, const Row& row, const Cut& cut) {
   if (row.has_sums && row.scale == 1 && cut.at == kLowest) {
     for (int64_t b = 0; b * kBlock < row.columns; ++b) {
       Partial& p = row.partials[b];
-      p.sum *= std::exp(p.base() - static_cast<double>(row.weight.largest));
+      p.sum = p.sum_from(static_cast<double>(row.weight.largest));
     }
     return;
   }
