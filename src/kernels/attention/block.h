@@ -43,32 +43,47 @@ inline void prefetch_rows(const void* const* rows, int from, int to, int64_t byt
     for (int64_t at = 0; at < bytes; at += 64) simd::prefetch(static_cast<const std::byte*>(rows[key]) + at);
 }
 
+/// 16 rows of `elements` (at most 64 bytes of them) into columns of `keys` [elements][64]. With constant
+/// bounds the square stays in registers, which halves the time of a block.
+template <class T, bool kWhole>
+inline void transpose_square(simd::B64 (&square)[16], int64_t elements, float* keys) {
+  constexpr int64_t kPerLane = 4 / sizeof(T);
+  simd::transpose(square);
+#pragma GCC unroll 16
+  for (int64_t lane = 0; lane < 16; ++lane) {
+    simd::F32 wide[kPerLane];
+    widen(square[lane], static_cast<const T*>(nullptr), wide);
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < kPerLane; ++j)
+      if (kWhole || lane * kPerLane + j < elements)
+        simd::store(keys + (lane * kPerLane + j) * kBlock, wide[j]);
+  }
+}
+
 /// Keys [group, group + 16) into columns [group, group + 16) of keys [head_dim][64]; those outside [from, to)
 /// become 0.
 template <class T>
 void transpose_keys(const T* const* rows /* [64] */, int group, int from, int to, int64_t head_dim,
                     float* keys) {
-  constexpr int64_t kPerLane = 4 / sizeof(T), kChunk = 16 * kPerLane;
-  for (int64_t i = 0; i < head_dim; i += kChunk) {
+  constexpr int64_t kChunk = 64 / sizeof(T);
+  simd::B64 square[16];
+  int64_t i = 0;
+  if (group >= from && group + 16 <= to)
+    for (; i + kChunk <= head_dim; i += kChunk) {
+#pragma GCC unroll 16
+      for (int k = 0; k < 16; ++k) square[k] = simd::load_bytes(rows[group + k] + i);
+      transpose_square<T, true>(square, kChunk, keys + i * kBlock + group);
+    }
+  for (; i < head_dim; i += kChunk) {
     const int64_t elements = std::min(kChunk, head_dim - i);
-    simd::B64 square[16];
     for (int k = 0; k < 16; ++k) {
       const int key = group + k;
-      if (key < from || key >= to)
-        square[k] = simd::set1_byte(0);
-      else if (elements == kChunk)
-        square[k] = simd::load_bytes(rows[key] + i);
-      else
-        square[k] =
-            simd::load_bytes(rows[key] + i, static_cast<int>(elements * static_cast<int64_t>(sizeof(T))));
+      square[k] =
+          key < from || key >= to
+              ? simd::set1_byte(0)
+              : simd::load_bytes(rows[key] + i, static_cast<int>(elements * static_cast<int64_t>(sizeof(T))));
     }
-    simd::transpose(square);
-    for (int64_t lane = 0; lane * kPerLane < elements; ++lane) {
-      simd::F32 wide[kPerLane];
-      widen(square[lane], static_cast<const T*>(nullptr), wide);
-      for (int64_t j = 0; j < kPerLane && lane * kPerLane + j < elements; ++j)
-        simd::store(keys + (i + lane * kPerLane + j) * kBlock + group, wide[j]);
-    }
+    transpose_square<T, false>(square, elements, keys + i * kBlock + group);
   }
 }
 
