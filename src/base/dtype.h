@@ -23,8 +23,8 @@ inline constexpr int kDTypeCount = 14;
 const char* dtype_name(DType dtype);        // "f32", "q4_1", ...
 int64_t dtype_block(DType dtype);           // elements in a block; 1 for plain types
 int64_t dtype_block_bytes(DType dtype);     // bytes of a block
-inline bool is_block_quantized(DType d) { return d >= kQ8_0; }
-inline bool is_index(DType d) { return d == kI32 || d == kI64; }
+constexpr bool is_block_quantized(DType d) { return d >= kQ8_0; }
+constexpr bool is_index(DType d) { return d == kI32 || d == kI64; }
 
 /// bfloat16, rounded to nearest even; NaN stays NaN.
 struct bf16 {

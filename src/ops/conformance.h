@@ -150,7 +150,7 @@ class Conformance {
     if (report_.failures.size() < 20) report_.failures.push_back(what);
   }
 
-  /// Makes the operands of a case; false when this choice of dtypes has no whole blocks.
+  /// Makes the operands of a case; false when this choice of dtypes has no whole blocks or does not apply.
   bool make_inputs(const Case<A>& c, const std::vector<DType>& dtypes, uint32_t absent, Layout layout,
                    Dims* dims, Set* set) {
     const auto names = dim_words(op_.case_dims);

@@ -5,6 +5,8 @@
 
 namespace ridge::RIDGE_ISA::simd {
 
+inline constexpr bool kFastBf16 = false;
+
 struct F32 {
   __m256 a, b;
 };
@@ -310,6 +312,18 @@ template <int j>
 inline F32 signed_byte_of_lane(B64 x) {
   return {_mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(x.a, 24 - 8 * j), 24)),
           _mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(x.b, 24 - 8 * j), 24))};
+}
+template <int n, uint8_t mask>
+inline B64 take_bits(B64 x) {
+  constexpr int left = n >= 0 ? n : 0, right = n < 0 ? -n : 0;
+  if constexpr (n >= 0)
+    return B64{_mm256_slli_epi16(x.a, left), _mm256_slli_epi16(x.b, left)} & set1_byte(mask);
+  else
+    return B64{_mm256_srli_epi16(x.a, right), _mm256_srli_epi16(x.b, right)} & set1_byte(mask);
+}
+inline I32 load_i32(const int8_t* p) {
+  const __m128i bytes = load8(p);
+  return {_mm256_cvtepi8_epi32(bytes), _mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8))};
 }
 
 }  // namespace ridge::RIDGE_ISA::simd

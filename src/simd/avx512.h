@@ -5,6 +5,9 @@
 
 namespace ridge::RIDGE_ISA::simd {
 
+/// Whether dot2_bf16 is one instruction.
+inline constexpr bool kFastBf16 = true;
+
 struct F32 {
   __m512 v;
 };
@@ -268,6 +271,18 @@ inline F32 high_f16(B64 a) {
 template <int j>
 inline F32 signed_byte_of_lane(B64 a) {
   return {_mm512_cvtepi32_ps(_mm512_srai_epi32(_mm512_slli_epi32(a.v, 24 - 8 * j), 24))};
+}
+/// Each byte shifted left by n (right by -n) and masked. `mask` must leave out what a neighbouring byte would
+/// shift in.
+template <int n, uint8_t mask>
+inline B64 take_bits(B64 a) {
+  constexpr unsigned left = n >= 0 ? n : 0, right = n < 0 ? -n : 0;
+  const __m512i moved = n >= 0 ? _mm512_slli_epi16(a.v, left) : _mm512_srli_epi16(a.v, right);
+  return {_mm512_and_si512(moved, _mm512_set1_epi8(static_cast<char>(mask)))};
+}
+/// 16 signed bytes, widened.
+inline I32 load_i32(const int8_t* p) {
+  return {_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
 }
 
 }  // namespace ridge::RIDGE_ISA::simd

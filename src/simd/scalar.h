@@ -3,6 +3,8 @@
 
 namespace ridge::RIDGE_ISA::simd {
 
+inline constexpr bool kFastBf16 = false;
+
 struct F32 {
   float v[16];
 };
@@ -263,6 +265,14 @@ inline F32 high_f16(B64 a) {
 template <int j>
 inline F32 signed_byte_of_lane(B64 a) {
   return each_lane<F32>([&](int i) { return static_cast<float>(static_cast<int8_t>(a.v[4 * i + j])); });
+}
+template <int n, uint8_t mask>
+inline B64 take_bits(B64 a) {
+  return each_byte(
+      [&](int i) { return (n >= 0 ? a.v[i] << (n >= 0 ? n : 0) : a.v[i] >> (n < 0 ? -n : 0)) & mask; });
+}
+inline I32 load_i32(const int8_t* p) {
+  return each_lane<I32>([&](int i) { return p[i]; });
 }
 
 }  // namespace ridge::RIDGE_ISA::simd

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "base/dtype.h"
 
@@ -33,6 +34,30 @@ inline void for_each(int64_t n, const Body& body) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) body(i, kLanes);
   if (i < n) body(i, static_cast<int>(n - i));
+}
+
+/// Asks for the cache line at `p`, which need not exist, for one use.
+inline void prefetch(const void* p) {
+  __builtin_prefetch(p, 0, 0);
+}
+
+/// On code that is inlined whatever its size, so that its arrays live in registers; plain C++ has no registers
+/// to gain, and would take minutes to compile.
+#if defined(RIDGE_ISA_scalar)
+#define RIDGE_FLATTEN
+#else
+#define RIDGE_FLATTEN [[gnu::always_inline]]
+#endif
+
+/// body(std::integral_constant<int, i>) for i in [0, n), written out, so that arrays indexed by i can live in
+/// registers.
+template <int n, class Body, int... i>
+RIDGE_FLATTEN inline void unrolled(const Body& body, std::integer_sequence<int, i...>) {
+  (body(std::integral_constant<int, i>{}), ...);
+}
+template <int n, class Body>
+RIDGE_FLATTEN inline void unrolled(const Body& body) {
+  unrolled<n>(body, std::make_integer_sequence<int, n>{});
 }
 
 /// e^x, within 2 ulp; 0 below -87.33 (e^-inf is 0), inf above 88.72, NaN stays NaN.
