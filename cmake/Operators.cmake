@@ -10,9 +10,7 @@ set(RIDGE_ISAS scalar avx2 avx512)
 set(RIDGE_FLAGS_scalar "")
 set(RIDGE_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi2)
 set(RIDGE_FLAGS_avx512 -mavx2 -mfma -mf16c -mbmi2 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx512bf16
-    -mavx512vbmi -mprefer-vector-width=512
-    # GCC 12 finds the deliberately undefined registers of its own <avx512fintrin.h>.
-    -Wno-uninitialized)
+    -mavx512vbmi -mprefer-vector-width=512)
 
 function(ridge_camel name out)
   string(REPLACE "_" ";" words ${name})

@@ -36,11 +36,6 @@ inline void for_each(int64_t n, const Body& body) {
   if (i < n) body(i, static_cast<int>(n - i));
 }
 
-/// Asks for the cache line at `p`, which need not exist, for one use.
-inline void prefetch(const void* p) {
-  __builtin_prefetch(p, 0, 0);
-}
-
 /// On code that is inlined whatever its size, so that its arrays live in registers; plain C++ has no registers
 /// to gain, and would take minutes to compile.
 #if defined(RIDGE_ISA_scalar)
