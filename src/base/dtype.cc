@@ -8,15 +8,23 @@ struct Facts {
   int64_t block, bytes;
 };
 constexpr Facts kFacts[kDTypeCount] = {
-    {"f32", 1, 4},  {"f16", 1, 2},    {"bf16", 1, 2},   {"i8", 1, 1},     {"u8", 1, 1},
-    {"i32", 1, 4},  {"i64", 1, 8},    {"bool", 1, 1},   {"q8_0", 32, 34}, {"q4_0", 32, 18},
+    {"f32", 1, 4},    {"f16", 1, 2},    {"bf16", 1, 2},     {"i8", 1, 1},      {"u8", 1, 1},
+    {"i32", 1, 4},    {"i64", 1, 8},    {"bool", 1, 1},     {"q8_0", 32, 34},  {"q4_0", 32, 18},
     {"q4_1", 32, 20}, {"q5_0", 32, 22}, {"q4_k", 256, 144}, {"q6_k", 256, 210}};
-const Facts& facts(DType d) { return kFacts[static_cast<int>(d)]; }
+const Facts& facts(DType d) {
+  return kFacts[static_cast<int>(d)];
+}
 }  // namespace
 
-const char* dtype_name(DType d) { return facts(d).name; }
-int64_t dtype_block(DType d) { return facts(d).block; }
-int64_t dtype_block_bytes(DType d) { return facts(d).bytes; }
+const char* dtype_name(DType d) {
+  return facts(d).name;
+}
+int64_t dtype_block(DType d) {
+  return facts(d).block;
+}
+int64_t dtype_block_bytes(DType d) {
+  return facts(d).bytes;
+}
 
 f16 to_f16(float v) {
   uint32_t bits;

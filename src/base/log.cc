@@ -22,8 +22,12 @@ void set_log_sink(LogSink sink) {
   const std::lock_guard lock(the_log().mutex);
   the_log().sink = std::move(sink);
 }
-void set_log_level(LogLevel least) { the_log().least = least; }
-bool log_enabled(LogLevel level) { return level >= the_log().least; }
+void set_log_level(LogLevel least) {
+  the_log().least = least;
+}
+bool log_enabled(LogLevel level) {
+  return level >= the_log().least;
+}
 
 void log_line(LogLevel level, std::string_view line) {
   static const char* const kNames[] = {"debug", "info", "warning", "error"};

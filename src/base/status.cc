@@ -4,15 +4,24 @@ namespace ridge {
 
 const char* code_name(Code code) {
   switch (code) {
-    case Code::kOk: return "ok";
-    case Code::kInvalidArgument: return "invalid argument";
-    case Code::kDeclined: return "declined";
-    case Code::kNotFound: return "not found";
-    case Code::kCorrupt: return "corrupt";
-    case Code::kResourceExhausted: return "resource exhausted";
-    case Code::kIo: return "input/output";
-    case Code::kCancelled: return "cancelled";
-    case Code::kInternal: return "internal";
+    case Code::kOk:
+      return "ok";
+    case Code::kInvalidArgument:
+      return "invalid argument";
+    case Code::kDeclined:
+      return "declined";
+    case Code::kNotFound:
+      return "not found";
+    case Code::kCorrupt:
+      return "corrupt";
+    case Code::kResourceExhausted:
+      return "resource exhausted";
+    case Code::kIo:
+      return "input/output";
+    case Code::kCancelled:
+      return "cancelled";
+    case Code::kInternal:
+      return "internal";
   }
   return "unknown";
 }

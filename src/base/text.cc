@@ -5,7 +5,9 @@
 
 namespace ridge {
 
-void append_text(std::string& out, std::string_view v) { out.append(v); }
+void append_text(std::string& out, std::string_view v) {
+  out.append(v);
+}
 
 template <class T>
 static void append_number(std::string& out, T v) {
@@ -13,9 +15,15 @@ static void append_number(std::string& out, T v) {
   const auto end = std::to_chars(digits, digits + sizeof digits, v).ptr;
   out.append(digits, end);
 }
-void append_text(std::string& out, int64_t v) { append_number(out, v); }
-void append_text(std::string& out, uint64_t v) { append_number(out, v); }
-void append_text(std::string& out, double v) { append_number(out, v); }
+void append_text(std::string& out, int64_t v) {
+  append_number(out, v);
+}
+void append_text(std::string& out, uint64_t v) {
+  append_number(out, v);
+}
+void append_text(std::string& out, double v) {
+  append_number(out, v);
+}
 
 std::string printable(std::string_view untrusted, size_t limit) {
   std::string out = "'";

@@ -17,7 +17,9 @@ void put_half(uint8_t* p, float v) {
   const f16 h = to_f16(v);
   std::memcpy(p, &h, 2);
 }
-int low_nibble_order(const uint8_t* codes, int i) { return i < 16 ? codes[i] & 15 : codes[i - 16] >> 4; }
+int low_nibble_order(const uint8_t* codes, int i) {
+  return i < 16 ? codes[i] & 15 : codes[i - 16] >> 4;
+}
 
 /// Scale and minimum (6 bits each) of sub-block j of a q4_k block: 12 bytes hold eight pairs.
 void q4_k_scale(const uint8_t* packed, int j, int* scale, int* minimum) {
@@ -55,7 +57,9 @@ void decode_q6_k(const uint8_t* b, double* out) {
   }
 }
 
-int clamp_code(float v, int top) { return std::clamp(static_cast<int>(std::lrint(v)), 0, top); }
+int clamp_code(float v, int top) {
+  return std::clamp(static_cast<int>(std::lrint(v)), 0, top);
+}
 
 void encode_q4_k(const float* v, uint8_t* b) {
   float scale[8], minimum[8], top_scale = 0, top_minimum = 0;
@@ -71,7 +75,8 @@ void encode_q4_k(const float* v, uint8_t* b) {
   const auto d = static_cast<float>(half_at(b)), dmin = static_cast<float>(half_at(b + 2));
   std::memset(b + 4, 0, 140);
   for (int j = 0; j < 8; ++j) {
-    const int s = d > 0 ? clamp_code(scale[j] / d, 63) : 0, m = dmin > 0 ? clamp_code(minimum[j] / dmin, 63) : 0;
+    const int s = d > 0 ? clamp_code(scale[j] / d, 63) : 0,
+              m = dmin > 0 ? clamp_code(minimum[j] / dmin, 63) : 0;
     uint8_t* packed = b + 4;
     if (j < 4) {
       packed[j] = static_cast<uint8_t>(packed[j] | s);
@@ -126,13 +131,17 @@ void encode_32(DType dtype, const float* v, uint8_t* b) {
     return;
   }
   if (dtype == kQ4_1) put_half(b + 2, *low);
-  const float offset = dtype == kQ4_1 ? -static_cast<float>(half_at(b + 2)) / (d > 0 ? d : 1) : dtype == kQ5_0 ? 16 : 8;
+  const float offset = dtype == kQ4_1   ? -static_cast<float>(half_at(b + 2)) / (d > 0 ? d : 1)
+                       : dtype == kQ5_0 ? 16
+                                        : 8;
   const int top = dtype == kQ5_0 ? 31 : 15;
   uint8_t* codes = b + (dtype == kQ4_0 ? 2 : dtype == kQ4_1 ? 4 : 6);
   std::memset(codes, 0, 16);
   uint32_t high_bits = 0;
   for (int i = 0; i < 32; ++i) {
-    const int code = d > 0 ? clamp_code(v[i] / d + offset, top) : dtype == kQ4_1 ? 0 : static_cast<int>(offset);
+    const int code = d > 0            ? clamp_code(v[i] / d + offset, top)
+                     : dtype == kQ4_1 ? 0
+                                      : static_cast<int>(offset);
     codes[i % 16] = static_cast<uint8_t>(codes[i % 16] | (code & 15) << (i / 16 * 4));
     high_bits |= static_cast<uint32_t>(code >> 4) << i;
   }
@@ -160,9 +169,14 @@ void decode_block(DType dtype, const void* row, int64_t block, double* out) {
         out[i] = half_at(b) * ((low_nibble_order(b + 6, i) | static_cast<int>(high >> i & 1) << 4) - 16);
       break;
     }
-    case kQ4_K: decode_q4_k(b, out); break;
-    case kQ6_K: decode_q6_k(b, out); break;
-    default: break;
+    case kQ4_K:
+      decode_q4_k(b, out);
+      break;
+    case kQ6_K:
+      decode_q6_k(b, out);
+      break;
+    default:
+      break;
   }
 }
 

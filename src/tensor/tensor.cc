@@ -31,7 +31,8 @@ std::string Shape::str() const {
   return out + "]";
 }
 
-Tensor::Tensor(void* data_in, DType dtype_in, Shape shape_in) : data(data_in), dtype(dtype_in), shape(shape_in) {
+Tensor::Tensor(void* data_in, DType dtype_in, Shape shape_in)
+    : data(data_in), dtype(dtype_in), shape(shape_in) {
   int64_t stride = 1;
   for (int i = rank() - 1; i >= 0; --i) strides[static_cast<size_t>(i)] = stride, stride *= dim(i);
 }
@@ -60,15 +61,23 @@ int64_t Tensor::offset(int64_t i, int64_t j, int64_t k, int64_t l) const {
 double Tensor::f64(int64_t i, int64_t j, int64_t k, int64_t l) const {
   const int64_t at = offset(i, j, k, l);
   switch (dtype) {
-    case kF32: return as<float>()[at];
-    case kF16: return to_f32(as<f16>()[at]);
-    case kBF16: return to_f32(as<bf16>()[at]);
-    case kI8: return as<int8_t>()[at];
+    case kF32:
+      return as<float>()[at];
+    case kF16:
+      return to_f32(as<f16>()[at]);
+    case kBF16:
+      return to_f32(as<bf16>()[at]);
+    case kI8:
+      return as<int8_t>()[at];
     case kU8:
-    case kBool: return as<uint8_t>()[at];
-    case kI32: return as<int32_t>()[at];
-    case kI64: return static_cast<double>(as<int64_t>()[at]);
-    default: break;
+    case kBool:
+      return as<uint8_t>()[at];
+    case kI32:
+      return as<int32_t>()[at];
+    case kI64:
+      return static_cast<double>(as<int64_t>()[at]);
+    default:
+      break;
   }
   double block[256];
   decode_block(dtype, data, at / dtype_block(dtype), block);
@@ -85,15 +94,30 @@ int64_t Tensor::i64(int64_t i, int64_t j, int64_t k) const {
 void Tensor::set(double v, int64_t i, int64_t j, int64_t k, int64_t l) const {
   const int64_t at = offset(i, j, k, l);
   switch (dtype) {
-    case kF32: as<float>()[at] = static_cast<float>(v); break;
-    case kF16: as<f16>()[at] = to_f16(static_cast<float>(v)); break;
-    case kBF16: as<bf16>()[at] = to_bf16(static_cast<float>(v)); break;
-    case kI8: as<int8_t>()[at] = static_cast<int8_t>(v); break;
+    case kF32:
+      as<float>()[at] = static_cast<float>(v);
+      break;
+    case kF16:
+      as<f16>()[at] = to_f16(static_cast<float>(v));
+      break;
+    case kBF16:
+      as<bf16>()[at] = to_bf16(static_cast<float>(v));
+      break;
+    case kI8:
+      as<int8_t>()[at] = static_cast<int8_t>(v);
+      break;
     case kU8:
-    case kBool: as<uint8_t>()[at] = static_cast<uint8_t>(v); break;
-    case kI32: as<int32_t>()[at] = static_cast<int32_t>(v); break;
-    case kI64: as<int64_t>()[at] = static_cast<int64_t>(v); break;
-    default: break;
+    case kBool:
+      as<uint8_t>()[at] = static_cast<uint8_t>(v);
+      break;
+    case kI32:
+      as<int32_t>()[at] = static_cast<int32_t>(v);
+      break;
+    case kI64:
+      as<int64_t>()[at] = static_cast<int64_t>(v);
+      break;
+    default:
+      break;
   }
 }
 
@@ -112,8 +136,8 @@ Result<int64_t> tensor_bytes(DType dtype, const Shape& shape) {
   }
   const int64_t block = dtype_block(dtype);
   if (shape.rank() > 0 && shape[shape.rank() - 1] % block != 0)
-    return invalid_argument("rows of ", shape[shape.rank() - 1], " elements are not whole ", dtype_name(dtype),
-                            " blocks of ", block);
+    return invalid_argument("rows of ", shape[shape.rank() - 1], " elements are not whole ",
+                            dtype_name(dtype), " blocks of ", block);
   if (!checked_mul(elements / block, dtype_block_bytes(dtype), &bytes))
     return invalid_argument("shape ", shape.str(), " of ", dtype_name(dtype), " exceeds 2^63 bytes");
   return bytes;
@@ -126,7 +150,8 @@ Result<Buffer> Buffer::allocate(int64_t bytes, Pages pages) {
     return invalid_argument("cannot allocate ", bytes, " bytes");
   const int64_t padded = round_up(bytes > 0 ? bytes : 1, alignment);
   void* data = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(padded));
-  if (data == nullptr) return resource_exhausted("no memory for ", bytes, " bytes (", bytes_text(double(bytes)), ")");
+  if (data == nullptr)
+    return resource_exhausted("no memory for ", bytes, " bytes (", bytes_text(double(bytes)), ")");
   if (pages == Pages::kHuge) madvise(data, static_cast<size_t>(padded), MADV_HUGEPAGE);
   return Buffer(data, bytes, [](void* p, int64_t) { std::free(p); });
 }

@@ -15,13 +15,15 @@ struct TwoCalls {
   /// y = rms_norm(a + b); with `reader`, the sum is read once more.
   StepPlan plan(const std::set<std::string>& fusions, bool reader = false) {
     StepPlan p(*device);
-    const Tensor a = p.named("a", kF32, {2, 4}), b = p.named("b", kF32, {2, 4}), y = p.named("y", kF32, {2, 4});
+    const Tensor a = p.named("a", kF32, {2, 4}), b = p.named("b", kF32, {2, 4}),
+                 y = p.named("y", kF32, {2, 4});
     const Tensor sum = p.activation(kF32, {2, 4});
     p.call("add", AddArgs{sum, a, b});
     p.call("norm", RmsNormArgs{y, sum, Tensor(weight, {4})});
     if (reader) p.call("again", AddArgs{p.named("z", kF32, {2, 4}), sum, a});
     EXPECT_TRUE(p.finish({fusions}).ok());
-    for (int i = 0; i < 8; ++i) p.find("a").as<float>()[i] = float(i), p.find("b").as<float>()[i] = float(2 * i - 5);
+    for (int i = 0; i < 8; ++i)
+      p.find("a").as<float>()[i] = float(i), p.find("b").as<float>()[i] = float(2 * i - 5);
     return p;
   }
 };
@@ -70,10 +72,12 @@ TEST(StepPlan, memory_is_reused_when_lifetimes_end) {
 TEST(StepPlan, a_bad_call_is_named_by_its_label_before_anything_runs) {
   const auto device = CpuDevice::create({.threads = 1}).take();
   StepPlan p(*device);
-  p.call("layer 3 residual", AddArgs{p.activation(kF32, {2, 4}), p.activation(kF32, {2, 4}), p.activation(kF32, {2, 5})});
+  p.call("layer 3 residual",
+         AddArgs{p.activation(kF32, {2, 4}), p.activation(kF32, {2, 4}), p.activation(kF32, {2, 5})});
   const Status s = p.finish({});
   EXPECT_EQ(s.code(), Code::kInvalidArgument);
-  EXPECT_NE(s.message().find("layer 3 residual: add: operand b has shape [2, 5]"), std::string::npos) << s.message();
+  EXPECT_NE(s.message().find("layer 3 residual: add: operand b has shape [2, 5]"), std::string::npos)
+      << s.message();
 }
 
 }  // namespace
