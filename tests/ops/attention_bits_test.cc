@@ -123,16 +123,19 @@ TEST(Attention, K46_threads_change_no_bit) {
 }
 
 TEST(AttentionPrefill, K15_reads_keys_whose_rows_start_at_element_2_31) {
-  // Token-major bf16, 64 kv heads of 128: the last key's row starts at element 262144 * 8192 = 2^31. Four
-  // queries see what 64 would: the last key must count for the last query and for no other.
-  constexpr int64_t kKeys = 262145, kHeads = 64, kDim = 128, kQueries = 4;
-  const Buffer k = reserve(kKeys * kHeads * kDim * 2 + 64), v = reserve(kKeys * kHeads * kDim * 2 + 64);
+  // Token-major bf16, 64 kv heads of 128: the last key's row starts at element 262144 * 8192 = 2^31. A view
+  // of heads 0, 21, 42 and 63, and the last 4 queries of 64, whose last key must count for the last query and
+  // for no other.
+  constexpr int64_t kKeys = 262145, kAllHeads = 64, kHeads = 4, kDim = 128, kQueries = 4;
+  const int64_t bytes = kKeys * kAllHeads * kDim * 2 + 64;
+  const Buffer k = reserve(bytes), v = reserve(bytes);
   AttentionPrefillArgs a;
   for (Tensor* pages : {&a.k_pages, &a.v_pages}) {
     *pages = Tensor(pages == &a.k_pages ? k.data() : v.data(), kBF16, {1, kHeads, kKeys, kDim});
-    pages->strides = {kKeys * kHeads * kDim, kDim, kHeads * kDim, 1};
+    pages->strides = {kKeys * kAllHeads * kDim, 21 * kDim, kAllHeads * kDim, 1};
   }
-  for (int64_t h = 0; h < kHeads; h += 21)
+  ASSERT_EQ(a.v_pages.offset(0, 0, kKeys - 1, 0), int64_t{1} << 31);
+  for (int64_t h = 0; h < kHeads; ++h)
     for (int64_t d = 0; d < kDim; ++d) a.v_pages.set(0x1p18, 0, h, kKeys - 1, d);
   std::vector<int32_t> table = {0};
   std::vector<int64_t> length = {kKeys}, query_start = {0, kQueries};
@@ -144,7 +147,7 @@ TEST(AttentionPrefill, K15_reads_keys_whose_rows_start_at_element_2_31) {
   const Status s = cpu.call(a);
   ASSERT_TRUE(s.ok()) << s.message();
   for (int64_t query = 0; query < kQueries; ++query)
-    for (int64_t h = 0; h < kHeads; h += 21)
+    for (int64_t h = 0; h < kHeads; ++h)
       for (int64_t d = 0; d < kDim; ++d)
         ASSERT_NEAR(a.o.f64(query, h, d), query + 1 == kQueries ? 0x1p18 / 262145 : 0, 1e-6)
             << query << " " << h;
