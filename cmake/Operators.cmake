@@ -10,7 +10,9 @@ set(RIDGE_ISAS scalar avx2 avx512)
 set(RIDGE_FLAGS_scalar "")
 set(RIDGE_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi2)
 set(RIDGE_FLAGS_avx512 -mavx2 -mfma -mf16c -mbmi2 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx512bf16
-    -mavx512vbmi -mprefer-vector-width=512)
+    -mavx512vbmi -mprefer-vector-width=512
+    # GCC 12 finds the deliberately undefined registers of its own <avx512fintrin.h>.
+    -Wno-uninitialized)
 
 function(ridge_camel name out)
   string(REPLACE "_" ";" words ${name})
@@ -88,6 +90,30 @@ ${list}  };
   set(${out} ${files} ${folder}/operators.cc PARENT_SCOPE)
 endfunction()
 
+# One architecture a folder of models/: NAME/NAME.cc defines load_NAME().
+function(ridge_write_architectures path)
+  set(declarations "")
+  set(list "")
+  file(GLOB folders CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/models/*)
+  foreach(folder IN LISTS folders)
+    get_filename_component(name ${folder} NAME)
+    if(EXISTS ${folder}/${name}.cc)
+      string(APPEND declarations "Result<std::unique_ptr<Model>> load_${name}(std::unique_ptr<WeightStore>);\n")
+      string(APPEND list "      {\"${name}\", load_${name}},\n")
+    endif()
+  endforeach()
+  file(CONFIGURE OUTPUT ${path} @ONLY CONTENT "// Written by cmake/Operators.cmake.
+#include \"models/model.h\"
+namespace ridge {
+${declarations}const std::vector<Architecture>& architectures() {
+  static const std::vector<Architecture> all = {
+${list}  };
+  return all;
+}
+}  // namespace ridge
+")
+endfunction()
+
 function(ridge_library)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS src/*.cc)
   set(kernels ${sources})
@@ -97,7 +123,8 @@ function(ridge_library)
   set(objects "")
   if(EXISTS ${CMAKE_SOURCE_DIR}/src/ops/registry.h)
     ridge_write_registration(${CMAKE_BINARY_DIR}/generated registration)
-    list(APPEND sources ${registration})
+    ridge_write_architectures(${CMAKE_BINARY_DIR}/generated/architectures.cc)
+    list(APPEND sources ${registration} ${CMAKE_BINARY_DIR}/generated/architectures.cc)
     if(kernels)
       foreach(isa IN LISTS RIDGE_ISAS)
         add_library(kernels_${isa} OBJECT ${kernels})
@@ -113,6 +140,19 @@ function(ridge_library)
       endforeach()
     endif()
   endif()
+  # A machine file is bound to the kernels it was measured with.
+  file(GLOB_RECURSE hashed src/simd/* src/kernels/* src/ops/* src/runtime/* src/lab/probe*)
+  set(hashes "${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${RIDGE_SANITIZE}")
+  foreach(file IN LISTS hashed)
+    file(SHA256 ${file} hash)
+    string(APPEND hashes ${hash})
+  endforeach()
+  string(SHA256 build "${hashes}")
+  string(SUBSTRING ${build} 0 16 build)
+  set_source_files_properties(src/machine/machine.cc PROPERTIES COMPILE_DEFINITIONS "RIDGE_BUILD=\"${build}\"")
+  execute_process(COMMAND git -C ${CMAKE_SOURCE_DIR} rev-parse --short=12 HEAD OUTPUT_VARIABLE commit
+                  OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  set_source_files_properties(src/lab/probe.cc PROPERTIES COMPILE_DEFINITIONS "RIDGE_COMMIT=\"${commit}\"")
   add_library(ridge STATIC ${sources} ${objects})
   target_include_directories(ridge PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src> $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>)
   target_link_libraries(ridge PUBLIC Threads::Threads PRIVATE $<BUILD_INTERFACE:ridge_warnings> PkgConfig::PCRE2 nlohmann_json::nlohmann_json)

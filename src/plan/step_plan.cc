@@ -27,10 +27,17 @@ void for_each_operand(AnyCall& call, const Visit& visit) {
   }
 }
 
+/// Views into one region count as that region.
+bool same_memory(const void* a, const void* b) {
+  const auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
+  return x == y || (x >= kVirtualBase && y >= kVirtualBase &&
+                    (x - kVirtualBase) / kVirtualStride == (y - kVirtualBase) / kVirtualStride);
+}
+
 bool uses(AnyCall& call, const void* address, bool reading) {
   bool found = false;
   for_each_operand(call, [&](Tensor& t, const OperandInfo& info) {
-    found |= t.data == address && (!reading || info.role != Role::kOut);
+    found |= same_memory(t.data, address) && (!reading || info.role != Role::kOut);
   });
   return found;
 }
@@ -171,19 +178,32 @@ Tensor StepPlan::find(const std::string& name) const {
   std::abort();
 }
 
+bool StepPlan::has(const std::string& name) const {
+  return std::any_of(named_.begin(), named_.end(), [&](const auto& n) { return n.first == name; });
+}
+
 void StepPlan::set_counter(const std::string& name, int64_t v) {
   for (auto& [known, value] : counters_)
     if (known == name) value = v;
 }
 
-Status StepPlan::run(Stream& stream, std::vector<int64_t>* ends) {
+Status StepPlan::run(Stream& stream, std::vector<CallTime>* times) {
   stream.set_workspace(workspace_.data(), workspace_.bytes());
-  for (size_t c = 0; c < calls_.size(); ++c) {
+  if (times != nullptr) stream.set_metering(true);
+  StreamMeter before = stream.meter();
+  Status failed;
+  for (size_t c = 0; c < calls_.size() && failed.ok(); ++c) {
     const auto& [call, selection] = calls_[c];
-    if (Status s = call.op->run(selection, stream, call.args.get()); !s.ok()) return s.within(call.label);
-    if (ends != nullptr) (*ends)[c] = now_ns();
+    failed = call.op->run(selection, stream, call.args.get()).within(call.label);
+    if (times == nullptr) continue;
+    const StreamMeter after = stream.meter();
+    (*times)[c] = {now_ns(),
+                   {after.meetings - before.meetings, after.barrier_ns - before.barrier_ns,
+                    after.imbalance_ns - before.imbalance_ns, after.occupancy_ns - before.occupancy_ns}};
+    before = after;
   }
-  return {};
+  if (times != nullptr) stream.set_metering(false);
+  return failed;
 }
 
 }  // namespace ridge

@@ -24,6 +24,12 @@ struct PlannedCall {
   Selection selection;
 };
 
+/// What a metered run learns of one call: an operator's time is its end less the end of the call before it.
+struct CallTime {
+  int64_t end_ns = 0;
+  StreamMeter meter;  // of this call alone
+};
+
 class StepPlan {
  public:
   explicit StepPlan(Device& device) : device_(&device) {}
@@ -49,10 +55,11 @@ class StepPlan {
   Status finish(const PlanOptions& options);
 
   // Running
-  Tensor find(const std::string& name) const;            // aborts on an unknown name: a defect of ours
+  Tensor find(const std::string& name) const;  // aborts on an unknown name: a defect of ours
+  bool has(const std::string& name) const;
   void set_counter(const std::string& name, int64_t v);  // a counter that the model does not use is ignored
-  /// Runs all calls. With `ends`, writes now_ns() after each call.
-  Status run(Stream& stream, std::vector<int64_t>* ends = nullptr);
+  /// Runs all calls. With `times` (as many as calls), measures each.
+  Status run(Stream& stream, std::vector<CallTime>* times = nullptr);
 
   const std::vector<PlannedCall>& calls() const { return calls_; }
   Cost cost(size_t call) const {

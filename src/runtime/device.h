@@ -25,6 +25,16 @@ struct Target {
 
 class Recorder;  // account/recorder.h
 
+/// Where the time inside calls went, summed since the stream was made; all 0 where a backend cannot tell, or
+/// metering is off.
+struct StreamMeter {
+  int64_t meetings = 0;  // times that threads were woken and met again
+  double barrier_ns =
+      0;  // waking and meeting: from the start of a round to the start of work, and after the last worker
+  double imbalance_ns = 0;  // slowest thread less the mean of those that worked
+  double occupancy_ns = 0;  // share of the device's threads that had no work, in time of the slowest
+};
+
 /// An ordered queue of operator calls. CPU streams run each call before it returns. Not thread-safe: one
 /// thread a stream.
 class Stream {
@@ -33,6 +43,9 @@ class Stream {
   virtual const Target& target() const = 0;
   /// Waits for everything queued; the first error of a queued call, if any.
   virtual Status synchronize() = 0;
+
+  virtual void set_metering(bool) {}
+  virtual StreamMeter meter() const { return {}; }
 
   /// Scratch memory that calls on this stream may use; at least Operator::workspace bytes, lent by the
   /// caller.

@@ -39,6 +39,8 @@ class CpuStream final : public Stream {
   explicit CpuStream(CpuDevice& device) : device_(device) {}
   const Target& target() const override { return device_.target(); }
   Status synchronize() override { return {}; }
+  void set_metering(bool on) override { team().set_metering(on); }
+  StreamMeter meter() const override { return device_.team().meter(); }
   ThreadTeam& team() { return device_.team(); }
   int threads() const { return device_.team().threads(); }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <set>
 
+#include "account/recorder.h"
 #include "base/limits.h"
 
 namespace ridge {
@@ -97,16 +98,38 @@ ThreadTeam::~ThreadTeam() {
   for (auto& w : workers_) w.join();
 }
 
+void ThreadTeam::work_metered(int thread) {
+  const int64_t begin = now_ns();
+  entry_(work_, thread);
+  busy_[static_cast<size_t>(thread)].ns = now_ns() - begin;
+}
+
+void ThreadTeam::add_to_meter(int64_t begin_ns, int64_t end_ns) {
+  int64_t slowest = 0, sum = 0;
+  for (int t = 0; t < active_; ++t) {
+    const int64_t ns = busy_[static_cast<size_t>(t)].ns;
+    slowest = std::max(slowest, ns), sum += ns;
+  }
+  meter_.meetings += active_ > 1;
+  meter_.barrier_ns += static_cast<double>(end_ns - begin_ns - slowest);
+  meter_.imbalance_ns += static_cast<double>(slowest) - static_cast<double>(sum) / active_;
+  meter_.occupancy_ns += static_cast<double>(sum) / active_ * (threads_ - active_) / threads_;
+}
+
 void ThreadTeam::start(Entry entry, const void* work, int threads) {
-  threads = std::min(threads, threads_);
+  threads = std::clamp(threads, 1, threads_);
   entry_ = entry, work_ = work, active_ = threads;
-  pending_.store(threads_ - 1, std::memory_order_relaxed);
-  round_.fetch_add(1, std::memory_order_release);
-  round_.notify_all();
-  entry(work, 0);
+  const int64_t begin = metering_ ? now_ns() : 0;
+  if (threads > 1) {
+    pending_.store(threads_ - 1, std::memory_order_relaxed);
+    round_.fetch_add(1, std::memory_order_release);
+    round_.notify_all();
+  }
+  metering_ ? work_metered(0) : entry(work, 0);
   for (int32_t left = pending_.load(std::memory_order_acquire); left != 0;
        left = pending_.load(std::memory_order_acquire))
     wait_until(pending_, left, [&] { return pending_.load(std::memory_order_acquire) != left; });
+  if (metering_) add_to_meter(begin, now_ns());
 }
 
 void ThreadTeam::serve(int thread) {
@@ -114,7 +137,7 @@ void ThreadTeam::serve(int thread) {
     wait_until(round_, seen, [&] { return round_.load(std::memory_order_acquire) != seen; });
     seen = round_.load(std::memory_order_acquire);
     if (stop_.load(std::memory_order_relaxed)) return;
-    if (thread < active_) entry_(work_, thread);
+    if (thread < active_) metering_ ? work_metered(thread) : entry_(work_, thread);
     if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) pending_.notify_one();
   }
 }

@@ -1,0 +1,122 @@
+// ridge inspect: what a model file holds and what it would take to run it. Loads no weights.
+
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "formats/tokenizer_gguf.h"
+#include "verbs.h"
+
+namespace ridge::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What would be refused, each with its reason; empty when the file runs.
+std::vector<std::string> refusals(const GgufFile& file, const std::string& assume_pre) {
+  std::vector<std::string> out;
+  const auto config = read_decoder_config(file);
+  if (!config.ok()) out.push_back(config.status().message());
+  bool known = false;
+  if (const auto name = file.get_string("general.architecture"); name.ok())
+    for (const Architecture& a : architectures()) known |= *name == a.name;
+  if (!known) out.push_back("the architecture is not supported");
+  const auto tokenizer = load_tokenizer(file, {assume_pre});
+  if (!tokenizer.ok()) out.push_back(tokenizer.status().message());
+  if (const auto source = file.find_string("tokenizer.chat_template"); source.ok() && *source)
+    if (const auto parsed = ChatTemplate::parse(std::string(**source)); !parsed.ok())
+      out.push_back(parsed.status().within("tokenizer.chat_template").message());
+  for (const GgufTensor& t : file.tensors())
+    if (!t.type->dtype) out.push_back(file.tensor(t.name).status().message());
+  return out;
+}
+
+/// Bytes by item at a given context; the same arithmetic as the engine's.
+Json memory_plan(const GgufFile& file, const DecoderConfig& c, const SessionOptions& o) {
+  KvOptions kv = o.engine.kv;
+  if (kv.context == 0) kv.context = c.context;
+  const std::vector<KvShape> shapes(static_cast<size_t>(c.layers), {c.kv_heads, c.head_dim, 0});
+  const int64_t token = KvPool::token_bytes(shapes, kv);
+  const int64_t tokens = (kv.context + kv.page_size - 1) / kv.page_size * kv.page_size;
+  return {{"weights_bytes", file.data_bytes()},
+          {"kv_bytes_per_token", token},
+          {"kv_context_tokens", kv.context},
+          {"kv_bytes", token * tokens},
+          {"total_bytes", file.data_bytes() + token * tokens}};
+}
+
+Json describe(const GgufFile& file, const SessionOptions& o) {
+  Json j;
+  j["path"] = file.path(), j["file_bytes"] = file.file_bytes(), j["gguf_version"] = file.version();
+  for (const GgufEntry& e : file.entries()) {
+    Json& entry = j["metadata"][std::string(e.key)];
+    entry = {{"type", gguf_entry_type(e)}, {"value", gguf_entry_text(e, 200)}};
+  }
+  std::map<std::string, std::pair<int64_t, int64_t>> types;
+  for (const GgufTensor& t : file.tensors()) {
+    auto& [count, bytes] = types[t.type->name];
+    ++count, bytes += t.bytes;
+    j["tensors"].push_back(
+        {{"name", t.name}, {"type", t.type->name}, {"shape", t.shape.str()}, {"bytes", t.bytes}});
+  }
+  for (const auto& [name, total] : types)
+    j["types"][name] = {{"tensors", total.first}, {"bytes", total.second}};
+  if (const auto config = read_decoder_config(file); config.ok()) j["memory"] = memory_plan(file, *config, o);
+  if (const auto t = file.find_string("tokenizer.chat_template"); t.ok() && *t) j["chat_template"] = **t;
+  j["refused"] = refusals(file, o.assume_pre);
+  return j;
+}
+
+void print(const Json& j, bool all) {
+  std::printf("%s: GGUF v%d, %s\n", j["path"].get<std::string>().c_str(), j["gguf_version"].get<int>(),
+              bytes_text(j["file_bytes"].get<double>()).c_str());
+  std::printf("\nmetadata\n");
+  for (const auto& [key, value] : j["metadata"].items())
+    std::printf("  %-44s %-16s %s\n", key.c_str(), value["type"].get<std::string>().c_str(),
+                value["value"].get<std::string>().c_str());
+  std::printf("\ntensors\n");
+  for (const auto& [name, t] : j["types"].items())
+    std::printf("  %-8s %5lld tensors  %s\n", name.c_str(), t["tensors"].get<long long>(),
+                bytes_text(t["bytes"].get<double>()).c_str());
+  if (all)
+    for (const auto& t : j["tensors"])
+      std::printf("  %-40s %-8s %-20s %s\n", t["name"].get<std::string>().c_str(),
+                  t["type"].get<std::string>().c_str(), t["shape"].get<std::string>().c_str(),
+                  bytes_text(t["bytes"].get<double>()).c_str());
+  if (j.contains("memory")) {
+    const Json& m = j["memory"];
+    std::printf("\nmemory\n  weights %s\n  KV      %s (%lld tokens of %s)\n",
+                bytes_text(m["weights_bytes"].get<double>()).c_str(),
+                bytes_text(m["kv_bytes"].get<double>()).c_str(), m["kv_context_tokens"].get<long long>(),
+                bytes_text(m["kv_bytes_per_token"].get<double>()).c_str());
+  }
+  std::printf("\nrefused\n");
+  for (const auto& r : j["refused"]) std::printf("  %s\n", r.get<std::string>().c_str());
+  if (j["refused"].empty()) std::printf("  nothing: the file runs\n");
+}
+
+}  // namespace
+
+Command add_inspect(CLI::App& cli) {
+  auto o = std::make_shared<CommonOptions>();
+  auto all = std::make_shared<bool>(false);
+  CLI::App* sub = cli.add_subcommand(
+      "inspect", "Show a model file: metadata, tensors, memory plan, what would be refused");
+  o->add_to(*sub);
+  sub->add_flag("--tensors", *all, "List every tensor");
+  sub->footer(
+      "Examples:\n  ridge inspect model.gguf\n  ridge inspect model.gguf --json --kv q8 --context 4096");
+  return {sub, [o, all]() -> Status {
+            RIDGE_ASSIGN(const SessionOptions options, o->session());
+            RIDGE_ASSIGN(const GgufFile file, GgufFile::open(o->model));
+            const Json j = describe(file, options);
+            if (o->json)
+              std::printf("%s\n", j.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+            else
+              print(j, *all);
+            return {};
+          }};
+}
+
+}  // namespace ridge::app

@@ -1,0 +1,160 @@
+// ridge run: answers a prompt, streamed; or a chat, line by line.
+
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "account/recorder.h"
+#include "verbs.h"
+
+namespace ridge::app {
+
+namespace {
+
+struct RunOptions {
+  CommonOptions common;
+  std::string prompt, system;
+  bool raw = false, tokens = false;
+  int64_t max_new_tokens = 256;
+  SamplingParams sampling;
+};
+
+struct Answer {
+  std::string text;
+  std::vector<int32_t> ids;
+  std::vector<float> logprobs;
+  Finish finish = Finish::kNone;
+  int64_t prompt_tokens = 0, begin_ns = 0, first_ns = 0, end_ns = 0;
+};
+
+const char* finish_name(Finish f) {
+  return f == Finish::kEnd ? "end" : f == Finish::kLength ? "length" : "error";
+}
+
+Result<Answer> generate(Session& session, std::vector<int32_t> prompt, const RunOptions& o, bool stream) {
+  Answer answer;
+  answer.begin_ns = now_ns();
+  answer.prompt_tokens = static_cast<int64_t>(prompt.size());
+  Request request;
+  request.prompt = std::move(prompt);
+  request.max_new_tokens = o.max_new_tokens;
+  request.sampling = o.sampling;
+  request.end_ids = session.end_ids();
+  RIDGE_ASSIGN(const int64_t id, session.engine().submit(std::move(request)));
+  TokenDecoder decoder(session.tokenizer());
+  const auto emit = [&](const std::string& piece) {
+    answer.text += piece;
+    if (stream) std::fwrite(piece.data(), 1, piece.size(), stdout), std::fflush(stdout);
+  };
+  while (answer.finish == Finish::kNone) {
+    if (interrupted()) {
+      session.engine().cancel(id);
+      return interruption();
+    }
+    RIDGE_ASSIGN(const auto events, session.engine().step());
+    for (const TokenEvent& e : events) {
+      if (e.finish == Finish::kError) return e.error;
+      answer.end_ns = now_ns();
+      if (answer.first_ns == 0) answer.first_ns = answer.end_ns;
+      answer.ids.push_back(e.token), answer.logprobs.push_back(e.logprob);
+      answer.finish = e.finish;
+      if (e.finish != Finish::kEnd) emit(decoder.push(e.token));
+    }
+  }
+  emit(decoder.finish());
+  return answer;
+}
+
+void print_json(const Answer& a) {
+  nlohmann::ordered_json j;
+  j["text"] = a.text;
+  j["prompt_tokens"] = a.prompt_tokens;
+  j["ids"] = a.ids;
+  j["logprobs"] = a.logprobs;
+  j["finish"] = finish_name(a.finish);
+  j["ttft_us"] = double(a.first_ns - a.begin_ns) / 1e3;
+  if (a.ids.size() > 1) j["tpot_us"] = double(a.end_ns - a.first_ns) / 1e3 / double(a.ids.size() - 1);
+  std::printf("%s\n", j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+void print_summary(const Answer& a) {
+  std::fprintf(stderr, "\n[%lld prompt tokens, TTFT %.1f ms; %zu tokens",
+               static_cast<long long>(a.prompt_tokens), double(a.first_ns - a.begin_ns) / 1e6, a.ids.size());
+  if (a.ids.size() > 1) {
+    const double tpot = double(a.end_ns - a.first_ns) / 1e6 / double(a.ids.size() - 1);
+    std::fprintf(stderr, ", TPOT %.2f ms, %.1f tokens/s", tpot, 1e3 / tpot);
+  }
+  std::fprintf(stderr, "; ended by %s]\n", finish_name(a.finish));
+}
+
+Status chat(Session& session, const RunOptions& o) {
+  std::vector<ChatMessage> messages;
+  if (!o.system.empty()) messages.push_back({"system", o.system});
+  std::string line;
+  while (!interrupted()) {
+    if (stdout_is_terminal()) std::printf("> "), std::fflush(stdout);
+    if (!std::getline(std::cin, line)) break;
+    if (line.empty()) continue;
+    messages.push_back({"user", line});
+    RIDGE_ASSIGN(std::vector<int32_t> ids, session.encode_chat(messages));
+    RIDGE_ASSIGN(const Answer a, generate(session, std::move(ids), o, true));
+    std::printf("\n");
+    messages.push_back({"assistant", a.text});
+  }
+  return interrupted() ? interruption() : Status();
+}
+
+Status run_verb(const RunOptions& o) {
+  RIDGE_ASSIGN(const SessionOptions options, o.common.session());
+  RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
+  if (o.prompt.empty()) return chat(*session, o);
+  std::vector<int32_t> ids;
+  if (o.raw || !session->has_template()) {
+    RIDGE_ASSIGN(ids, session->encode_text(o.prompt));
+  } else {
+    std::vector<ChatMessage> messages;
+    if (!o.system.empty()) messages.push_back({"system", o.system});
+    messages.push_back({"user", o.prompt});
+    RIDGE_ASSIGN(ids, session->encode_chat(messages));
+  }
+  RIDGE_ASSIGN(const Answer a, generate(*session, std::move(ids), o, !o.common.json));
+  if (o.common.json)
+    print_json(a);
+  else
+    print_summary(a);
+  return {};
+}
+
+}  // namespace
+
+Command add_run(CLI::App& cli) {
+  auto o = std::make_shared<RunOptions>();
+  CLI::App* sub = cli.add_subcommand("run", "Answer a prompt, or chat when none is given");
+  o->common.add_to(*sub);
+  sub->add_option("-p,--prompt", o->prompt, "The prompt; without it, a chat reads lines from stdin");
+  sub->add_option("-s,--system", o->system, "System message of the chat template");
+  sub->add_flag("--raw", o->raw, "The prompt is plain text: no chat template");
+  sub->add_option("-n,--max-new-tokens", o->max_new_tokens, "Tokens of the answer at most")
+      ->capture_default_str();
+  sub->add_option("--temperature", o->sampling.temperature, "0: the most likely token")
+      ->capture_default_str();
+  sub->add_option("--top-k", o->sampling.top_k, "Keep the k most likely tokens; 0: off")
+      ->capture_default_str();
+  sub->add_option("--top-p", o->sampling.top_p, "Keep the most likely tokens with this much probability")
+      ->capture_default_str();
+  sub->add_option("--min-p", o->sampling.min_p, "Drop tokens below this share of the best one's probability")
+      ->capture_default_str();
+  sub->add_option("--repetition-penalty", o->sampling.repetition_penalty, "Divides the logits of tokens seen")
+      ->capture_default_str();
+  sub->add_option("--presence-penalty", o->sampling.presence_penalty, "Subtracted from logits of tokens seen")
+      ->capture_default_str();
+  sub->add_option("--frequency-penalty", o->sampling.frequency_penalty, "Subtracted for each time seen")
+      ->capture_default_str();
+  sub->add_option("--seed", o->sampling.seed, "Same seed, same draws")->capture_default_str();
+  sub->footer(
+      "Examples:\n  ridge run model.gguf -p 'Why is the sky blue?'\n  ridge run model.gguf -p 'Once upon' "
+      "--raw -n 64 --temperature 0.7 --seed 1\n  ridge run model.gguf < questions.txt");
+  return {sub, [o] { return run_verb(*o); }};
+}
+
+}  // namespace ridge::app

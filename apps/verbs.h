@@ -1,0 +1,48 @@
+#pragma once
+// The verbs of the ridge program, one file each. Each adds its subcommand and returns what to run when it was
+// chosen.
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "engine/session.h"
+
+namespace ridge::app {
+
+/// Exit codes of every verb: 0 done, 1 it failed (one line on stderr says why), 2 the command line is wrong,
+/// 130 Ctrl-C.
+enum Exit : int { kDone = 0, kFailed = 1, kUsage = 2, kInterrupted = 130 };
+
+using Verb = std::function<Status()>;
+/// Adds a subcommand to `cli`; `chosen` is called by main when the user named it.
+struct Command {
+  CLI::App* cli = nullptr;
+  Verb chosen;
+};
+
+Command add_run(CLI::App& cli);
+Command add_inspect(CLI::App& cli);
+
+/// Options that several verbs share.
+struct CommonOptions {
+  std::string model, isa, activations, kv, assume_pre;
+  int threads = 0;
+  int64_t context = 0, page_size = 64, prefill_tokens = 512;
+  std::vector<std::string> without_fusions;
+  bool json = false;
+  void add_to(CLI::App& cli, bool needs_model = true);
+  /// Checked and turned into what Session::open takes.
+  Result<SessionOptions> session() const;
+};
+
+/// Set by Ctrl-C; verbs look at it between steps.
+bool interrupted();
+void watch_interrupts();
+bool stderr_is_terminal();
+bool stdout_is_terminal();
+
+/// A kCancelled Status for Ctrl-C.
+Status interruption();
+
+}  // namespace ridge::app

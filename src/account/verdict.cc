@@ -1,0 +1,83 @@
+#include "account/verdict.h"
+
+#include <algorithm>
+
+namespace ridge {
+
+const char* loss_name(Loss loss) {
+  static const char* const kNames[] = {"launch", "shape",   "occupancy",  "tail",     "imbalance",
+                                       "wait",   "barrier", "conversion", "host_gap", "unexplained"};
+  return kNames[static_cast<int>(loss)];
+}
+const char* bound_name(Bound bound) {
+  static const char* const kNames[] = {"nothing", "compute", "memory", "cache"};
+  return kNames[static_cast<int>(bound)];
+}
+
+namespace {
+
+bool is_far(size_t c) {
+  const auto pool = static_cast<DataClass>(c);
+  return pool == DataClass::kWeights || pool == DataClass::kScales || pool == DataClass::kKv;
+}
+
+double over(double amount, double rate) {
+  return rate > 0 ? amount / rate * 1e6 : 0;
+}
+
+double arithmetic_us(const std::array<int64_t, kEngines>& flops, const ThreadCeilings& c) {
+  double us = 0;
+  for (size_t e = 0; e < kEngines; ++e) {
+    // A set without the unit does the work in f32.
+    const double peak = c.flops[e] > 0 ? c.flops[e] : c.flops[static_cast<size_t>(Engine::kF32)];
+    us += over(static_cast<double>(flops[e]), peak);
+  }
+  return us;
+}
+
+}  // namespace
+
+Verdict judge(const Cost& cost, const ThreadCeilings& c, const Occasion& o) {
+  Verdict v;
+  double far_read = 0, far_written = 0, near_read = 0, near_written = 0;
+  for (size_t i = 0; i < kDataClasses; ++i) {
+    (is_far(i) ? far_read : near_read) += static_cast<double>(cost.read_bytes[i]);
+    (is_far(i) ? far_written : near_written) += static_cast<double>(cost.written_bytes[i]);
+  }
+  const auto near_bytes =
+      static_cast<int64_t>((near_read + near_written) / static_cast<double>(std::max<int64_t>(1, o.calls)));
+  v.compute_us = arithmetic_us(cost.flops, c);
+  v.far_us =
+      over(far_read, read_bandwidth(c, o.reuse_bytes)) + over(far_written, write_bandwidth(c, o.reuse_bytes));
+  v.near_us =
+      over(near_read, read_bandwidth(c, near_bytes)) + over(near_written, write_bandwidth(c, near_bytes));
+  v.limit_us = std::max({v.compute_us, v.far_us, v.near_us});
+  if (v.limit_us > 0)
+    v.bound = v.limit_us == v.compute_us ? Bound::kCompute
+              : v.limit_us == v.far_us   ? Bound::kFarMemory
+                                         : Bound::kNearMemory;
+  v.attainment = o.measured_us > 0 ? v.limit_us / o.measured_us : 0;
+  v.defect = v.attainment > 1.05;
+
+  double left = o.measured_us - v.limit_us;
+  const auto charge = [&](Loss loss, double us) {
+    const double taken = std::clamp(us, 0.0, std::max(0.0, left));
+    v.loss(loss) += taken;
+    left -= taken;
+  };
+  charge(Loss::kBarrier, o.barrier_us);
+  charge(Loss::kImbalance, o.imbalance_us);
+  charge(Loss::kOccupancy, o.occupancy_us);
+  charge(Loss::kShape, arithmetic_us(cost.executed_flops, c) - v.compute_us);
+  // Far reads in pieces, where the data does come from main memory.
+  if (v.bound == Bound::kFarMemory && !c.curve.empty() && o.reuse_bytes > c.curve.back().bytes / 2) {
+    const auto piece = static_cast<int64_t>(far_read / static_cast<double>(std::max<int64_t>(1, o.calls)));
+    charge(Loss::kShape, over(far_read, piece_bandwidth(c, piece)) - v.far_us);
+  }
+  if (o.kernel_flops > 0)
+    charge(Loss::kConversion, over(static_cast<double>(cost.total_flops()), o.kernel_flops) - v.limit_us);
+  v.loss(Loss::kUnexplained) = left;
+  return v;
+}
+
+}  // namespace ridge

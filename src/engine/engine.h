@@ -1,0 +1,129 @@
+#pragma once
+// InferenceEngine: sequences in, tokens out. One step() runs a ragged batch: a token of every decoding sequence and,
+// within a budget, chunks of prompts that are not finished.
+
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "engine/kv_pool.h"
+#include "engine/observer.h"
+
+namespace ridge {
+
+struct SamplingParams {
+  float temperature = 0;  // 0: the largest logit, lowest id on ties
+  int64_t top_k = 0;      // 0: off
+  float top_p = 1, min_p = 0;
+  float repetition_penalty = 1, presence_penalty = 0, frequency_penalty = 0;
+  uint64_t seed = 0;
+  std::vector<std::pair<int32_t, float>> logit_bias;
+};
+
+struct EngineOptions {
+  KvOptions kv;  // pages 0: enough for max_sequences of context tokens; context 0: the model's
+  int64_t max_sequences = 1;
+  int64_t prefill_tokens = 512;  // prompt tokens a step, over all sequences
+  StepFormats formats;
+  PlanOptions plan;
+};
+
+struct Request {
+  std::vector<int32_t> prompt;
+  int64_t max_new_tokens = 0;
+  SamplingParams sampling;
+  std::vector<int32_t> end_ids;  // any of them ends the answer
+  int64_t arrival_ns = 0;        // on now_ns()'s clock; 0: at submit
+};
+
+enum class Finish : uint8_t { kNone, kEnd, kLength, kError };
+
+struct TokenEvent {
+  int64_t request = 0;
+  int32_t token = -1;
+  float logprob = 0;  // of the token under the model's own distribution, before temperature and filters
+  Finish finish = Finish::kNone;
+  Status error;  // with kError: why (this request alone has ended)
+};
+
+class InferenceEngine {
+ public:
+  /// Errors: kInvalidArgument naming option and value; kResourceExhausted with the size that did not fit.
+  static Result<std::unique_ptr<InferenceEngine>> create(Device& device, const Model& model,
+                                                const EngineOptions& options);
+
+  /// Takes a request in. kInvalidArgument: an empty prompt, an id outside the vocabulary, a prompt that fills
+  /// the context (both numbers are named), parameters out of range. Nothing is cut and nothing runs before
+  /// step().
+  Result<int64_t> submit(Request request);
+  /// One batch. Empty when idle. An error ends the engine's use: a kernel or device failed.
+  Result<std::vector<TokenEvent>> step();
+  void cancel(int64_t request);
+  bool idle() const { return sequences_.empty(); }
+
+  void set_observer(StepObserver* observer) { observer_ = observer; }
+  const KvPool& kv() const { return pool_; }
+  const EngineOptions& options() const { return options_; }
+  /// Logits of the last step, row i belonging to its i-th event. [rows, vocab] f32
+  Tensor last_logits() const { return last_logits_; }
+  /// Bytes of plans held now: activations and workspace.
+  int64_t plan_bytes() const;
+
+ private:
+  struct Sequence {
+    int64_t id = 0;
+    std::vector<int32_t> tokens;  // prompt and answer
+    int64_t prompt = 0, cached = 0, limit = 0;
+    SamplingParams sampling;
+    std::vector<int32_t> end_ids;
+    std::vector<int32_t> pages;
+    int64_t arrival_ns = 0, last_ns = 0;  // last_ns: end of its last step, 0 before the first
+    bool prefilling() const { return cached < prompt; }
+  };
+  struct Chunk {
+    Sequence* sequence;
+    int64_t tokens;
+  };
+  struct Batch {
+    std::vector<Chunk> decodes, prefills;
+    BatchShape shape;
+    std::vector<Sequence*> sampled;  // row of the logits -> sequence
+  };
+  InferenceEngine(Device& device, const Model& model, const EngineOptions& options)
+      : device_(&device), model_(&model), options_(options) {}
+  Status check_request(const Request& request) const;
+  Batch schedule(std::vector<TokenEvent>* events);
+  Status grow(Sequence& sequence, int64_t tokens);
+  Result<StepPlan*> plan_for(const Batch& batch);
+  void fill_indices(StepPlan& plan, const Batch& batch);
+  void fill_group(StepPlan& plan, const std::vector<Chunk>& group, bool prefill);
+  void fill_sampling(StepPlan& plan, const Batch& batch);
+  void count(StepPlan& plan, const Batch& batch);
+  void collect(StepPlan& plan, Batch& batch, std::vector<TokenEvent>* events);
+  void observe_stages(const Batch& batch, const StepFacts& facts, const StepPlan& plan);
+  void retire(int64_t id);
+
+  Device* device_;
+  const Model* model_;
+  EngineOptions options_;
+  KvPool pool_;
+  std::unique_ptr<Stream> stream_;
+  std::map<int64_t, Sequence> sequences_;  // by id: first come, first served
+  int64_t next_id_ = 1;
+  struct PlanKey {
+    BatchShape shape;
+    int64_t history = 0, biases = 0;
+    auto operator<=>(const PlanKey&) const = default;
+  };
+  struct CachedPlan {
+    PlanKey key;
+    std::unique_ptr<StepPlan> plan;
+    int64_t used = 0;
+  };
+  std::vector<CachedPlan> plans_;
+  int64_t steps_ = 0;
+  StepObserver* observer_ = nullptr;
+  Tensor last_logits_;
+};
+
+}  // namespace ridge

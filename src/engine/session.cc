@@ -1,0 +1,107 @@
+#include "engine/session.h"
+
+#include <algorithm>
+
+#include "formats/tokenizer_gguf.h"
+
+namespace ridge {
+
+namespace {
+
+// Private-use characters that stand for control tokens written by a user while the template runs.
+constexpr std::string_view kOpen = "\xEE\x80\x80", kClose = "\xEE\x80\x81";  // U+E000, U+E001
+
+std::vector<std::string> control_texts(const Tokenizer& tokenizer) {
+  std::vector<std::string> texts;
+  for (int32_t id = 0; id < tokenizer.vocab(); ++id)
+    if (tokenizer.type(id) == TokenType::kControl && !tokenizer.piece(id).empty())
+      texts.emplace_back(tokenizer.piece(id));
+  std::sort(texts.begin(), texts.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  return texts;
+}
+
+/// "<|im_end|>" in a user's text becomes OPEN 17 CLOSE, so that what the template does to the text cannot
+/// make it look like the template's own.
+std::string defuse(std::string content, const std::vector<std::string>& controls) {
+  for (size_t i = 0; i < controls.size(); ++i)
+    for (size_t at = 0; (at = content.find(controls[i], at)) != std::string::npos;)
+      content.replace(at, controls[i].size(), text(kOpen, i, kClose));
+  return content;
+}
+
+/// The way back; the ranges where a user wrote a control token.
+std::string restore(const std::string& rendered, const std::vector<std::string>& controls,
+                    std::vector<std::pair<size_t, size_t>>* untrusted) {
+  std::string out;
+  for (size_t at = 0;;) {
+    const size_t open = rendered.find(kOpen, at), close = rendered.find(kClose, open);
+    out.append(rendered, at, (close == std::string::npos ? rendered.size() : open) - at);
+    if (close == std::string::npos) return out;
+    const size_t index = static_cast<size_t>(std::atoll(rendered.c_str() + open + kOpen.size()));
+    const std::string& control = controls[std::min(index, controls.size() - 1)];
+    untrusted->emplace_back(out.size(), out.size() + control.size());
+    out += control;
+    at = close + kClose.size();
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::open(const std::string& path, const SessionOptions& options) {
+  auto s = std::make_unique<Session>();
+  RIDGE_ASSIGN(GgufFile file, GgufFile::open(path));
+  s->file_ = std::make_unique<GgufFile>(std::move(file));
+  RIDGE_ASSIGN(s->tokenizer_, load_tokenizer(*s->file_, {options.assume_pre}));
+  RIDGE_ASSIGN(const auto source, s->file_->find_string("tokenizer.chat_template"));
+  if (source) {
+    auto parsed = ChatTemplate::parse(std::string(*source));
+    if (!parsed.ok()) return parsed.status().within(text(path, ": tokenizer.chat_template"));
+    s->template_ = parsed.take();
+  }
+  RIDGE_ASSIGN(s->device_, CpuDevice::create(options.cpu));
+  RIDGE_ASSIGN(s->model_, load_model(*s->device_, *s->file_));
+  if (s->tokenizer_->vocab() != s->model_->config().vocab)
+    return corrupt(path, ": the tokenizer has ", s->tokenizer_->vocab(), " tokens, the model ",
+                   s->model_->config().vocab);
+  RIDGE_ASSIGN(s->engine_, InferenceEngine::create(*s->device_, *s->model_, options.engine));
+  return s;
+}
+
+Result<std::vector<int32_t>> Session::encode_text(std::string_view prompt) const {
+  EncodeOptions o;
+  o.add_bos = tokenizer_->add_bos();
+  return tokenizer_->encode(prompt, o);
+}
+
+Result<std::vector<int32_t>> Session::encode_chat(const std::vector<ChatMessage>& messages) const {
+  if (!template_) return declined(file_->path(), " has no chat template: use a plain prompt");
+  if (messages.empty()) return invalid_argument("a chat needs at least one message");
+  const std::vector<std::string> controls = control_texts(*tokenizer_);
+  std::vector<TemplateValue> list;
+  for (const ChatMessage& m : messages) {
+    if (m.content.find(kOpen) != std::string::npos || m.content.find(kClose) != std::string::npos)
+      return invalid_argument("a message holds U+E000 or U+E001, which are reserved here");
+    list.push_back(TemplateValue::dict({{"role", TemplateValue::string(m.role)},
+                                        {"content", TemplateValue::string(defuse(m.content, controls))}}));
+  }
+  ChatContext context;
+  context.messages = TemplateValue::list(std::move(list));
+  context.add_generation_prompt = true;
+  if (tokenizer_->bos() >= 0) context.bos_token = tokenizer_->piece(tokenizer_->bos());
+  if (tokenizer_->eos() >= 0) context.eos_token = tokenizer_->piece(tokenizer_->eos());
+  RIDGE_ASSIGN(const std::string rendered, template_->render(context.value()));
+  EncodeOptions o;
+  o.parse_special = true;
+  const std::string prompt = controls.empty() ? rendered : restore(rendered, controls, &o.untrusted);
+  o.add_bos = tokenizer_->add_bos();  // encode() leaves it out where the template wrote one
+  return tokenizer_->encode(prompt, o);
+}
+
+std::vector<int32_t> Session::end_ids() const {
+  std::vector<int32_t> ids;
+  for (int32_t id = 0; id < tokenizer_->vocab(); ++id)
+    if (tokenizer_->is_end(id)) ids.push_back(id);
+  return ids;
+}
+
+}  // namespace ridge

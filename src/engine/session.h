@@ -1,0 +1,57 @@
+#pragma once
+// Session: everything that serving one model file takes, opened together: file, tokenizer, chat template,
+// device, weights.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/engine.h"
+#include "formats/gguf.h"
+#include "formats/template/template.h"
+#include "formats/tokenizer.h"
+#include "runtime/cpu/cpu_device.h"
+
+namespace ridge {
+
+struct SessionOptions {
+  CpuOptions cpu;
+  std::string assume_pre;  // pre-tokenizer to take instead of the file's
+  EngineOptions engine;
+};
+
+/// One message of a chat.
+struct ChatMessage {
+  std::string role, content;
+};
+
+class Session {
+ public:
+  /// Opens and loads. Errors: those of each part, each naming file, key or option, value and remedy.
+  static Result<std::unique_ptr<Session>> open(const std::string& path, const SessionOptions& options);
+
+  const GgufFile& file() const { return *file_; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const Model& model() const { return *model_; }
+  InferenceEngine& engine() { return *engine_; }
+  CpuDevice& device() { return *device_; }
+  bool has_template() const { return template_.has_value(); }
+
+  /// Ids of plain text as a prompt: BOS where the file asks for it, control tokens in the text stay text.
+  Result<std::vector<int32_t>> encode_text(std::string_view text) const;
+  /// Ids of a chat through the file's own template, control tokens only from the template, never from the
+  /// messages.
+  Result<std::vector<int32_t>> encode_chat(const std::vector<ChatMessage>& messages) const;
+  /// Ids that end an answer: the file's own and what its template ends a turn with.
+  std::vector<int32_t> end_ids() const;
+
+ private:
+  std::unique_ptr<GgufFile> file_;
+  std::optional<Tokenizer> tokenizer_;
+  std::optional<ChatTemplate> template_;
+  std::unique_ptr<CpuDevice> device_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<InferenceEngine> engine_;
+};
+
+}  // namespace ridge

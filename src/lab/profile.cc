@@ -1,0 +1,135 @@
+#include "lab/profile.h"
+
+#include <algorithm>
+
+#include "account/recorder.h"
+#include "lab/formats_of.h"
+
+namespace ridge {
+
+double ProfilePhase::loss_us(Loss loss) const {
+  double sum = 0;
+  for (const ProfileRow& r : rows) sum += r.verdict.loss(loss);
+  return sum;
+}
+double ProfilePhase::limit_us() const {
+  double sum = 0;
+  for (const ProfileRow& r : rows) sum += r.verdict.limit_us;
+  return sum;
+}
+
+ProfileRow& Profiler::row(Collected& c, Key key) {
+  const auto [found, fresh] = c.index.emplace(key, c.phase.rows.size());
+  if (fresh) {
+    ProfileRow r;
+    r.op = std::move(key.op), r.kernel = std::move(key.kernel), r.shape = std::move(key.shape),
+    r.formats = std::move(key.formats);
+    r.occasion.calls = 0;
+    c.phase.rows.push_back(std::move(r));
+  }
+  return c.phase.rows[found->second];
+}
+
+void Profiler::on_step(const StepFacts& facts, const StepPlan& plan) {
+  Collected& c = phases_[facts.phase];
+  c.phase.phase = facts.phase;
+  ++c.phase.steps;
+  c.phase.tokens += facts.prefill_tokens + facts.decode_tokens;
+  c.phase.wall_us += static_cast<double>(facts.end_ns - facts.begin_ns) / 1e3;
+
+  const auto& calls = plan.calls();
+  std::vector<Cost> costs(calls.size());
+  // Weights and cache come round once a step: everything far that the step reads lies between two uses.
+  int64_t far_bytes = 0;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    costs[i] = plan.cost(i);
+    for (const DataClass d : {DataClass::kWeights, DataClass::kScales, DataClass::kKv})
+      far_bytes += costs[i].read_bytes[static_cast<size_t>(d)];
+  }
+  StepSlice slice{facts.phase, facts.begin_ns, facts.end_ns, facts.prefill_tokens + facts.decode_tokens, {}};
+  int64_t before = facts.calls_begin_ns;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const AnyCall& call = calls[i].call;
+    const CallTime& time = facts.calls[i];
+    const char* kernel = call.op->kernel_name(calls[i].selection);
+    const std::string shape = call.op->shape(call.args.get());
+    ProfileRow& r = row(c, {call.op->name(), kernel, shape, formats_of(call)});
+    ++r.calls;
+    r.time_us += static_cast<double>(time.end_ns - before) / 1e3;
+    r.cost += costs[i];
+    r.occasion.barrier_us += time.meter.barrier_ns / 1e3;
+    r.occasion.imbalance_us += time.meter.imbalance_ns / 1e3;
+    r.occasion.occupancy_us += time.meter.occupancy_ns / 1e3;
+    r.occasion.reuse_bytes = std::max(r.occasion.reuse_bytes, far_bytes);
+    if (keep_slices_)
+      slice.calls.push_back({before, time.end_ns, call.op->name(), call.label, kernel, shape, costs[i]});
+    before = time.end_ns;
+  }
+  ProfileRow& host = row(c, {"host", "", "schedule, indices, tokens", ""});
+  ++host.calls;
+  host.time_us += static_cast<double>(facts.calls_begin_ns - facts.begin_ns + facts.end_ns - before) / 1e3;
+  if (keep_slices_) steps_.push_back(std::move(slice));
+}
+
+void Profiler::on_stage(int64_t request, Stage stage, int64_t begin_ns, int64_t end_ns) {
+  stages_.push_back({request, stage, begin_ns, end_ns});
+}
+
+void Profiler::clear() {
+  phases_.clear(), stages_.clear(), steps_.clear();
+}
+
+namespace {
+
+/// The kernel's own measured rate for calls with about so many tokens, from the machine file.
+double kernel_rate(const Machine& m, const ProfileRow& r, int threads) {
+  const int64_t tokens = std::max<int64_t>(1, std::atoll(r.shape.c_str()));
+  const KernelRate* best = nullptr;
+  for (const KernelRate& k : m.kernels) {
+    if (k.op != r.op || k.kernel != r.kernel || k.dtypes != r.formats || k.threads != threads) continue;
+    const auto distance = [&](const KernelRate& x) {
+      return x.rows > tokens ? double(x.rows) / double(tokens) : double(tokens) / double(x.rows);
+    };
+    if (best == nullptr || distance(k) < distance(*best)) best = &k;
+  }
+  return best != nullptr ? best->flops : 0;
+}
+
+}  // namespace
+
+Profile Profiler::finish(const Machine& machine, int threads) const {
+  Profile p;
+  p.machine = machine, p.threads = threads, p.stages = stages_, p.steps = steps_;
+  const ThreadCeilings& ceilings = machine.at(threads);
+  for (const auto& [phase, collected] : phases_) {
+    ProfilePhase out = collected.phase;
+    // The host's row last, whatever came first.
+    std::stable_partition(out.rows.begin(), out.rows.end(),
+                          [](const ProfileRow& r) { return r.op != "host"; });
+    for (ProfileRow& r : out.rows) {
+      r.occasion.measured_us = r.time_us, r.occasion.calls = r.calls;
+      if (r.op == "host") {
+        r.verdict.loss(Loss::kHostGap) = r.time_us;
+        continue;
+      }
+      r.occasion.kernel_flops = kernel_rate(machine, r, threads);
+      r.verdict = judge(r.cost, ceilings, r.occasion);
+    }
+    p.phases.push_back(std::move(out));
+  }
+  for (const StageSpan& s : stages_) {
+    if (s.request != stages_.front().request) continue;
+    if (s.stage == Stage::kSampling && p.ttft_us == 0)
+      p.ttft_us = static_cast<double>(s.end_ns - stages_.front().begin_ns) / 1e3;
+  }
+  int64_t first = 0, last = 0, rounds = 0;
+  for (const StageSpan& s : stages_) {
+    if (s.request != stages_.front().request || s.stage != Stage::kSampling) continue;
+    (first == 0 ? first : last) = s.end_ns;
+    ++rounds;
+  }
+  if (rounds > 1) p.tpot_us = static_cast<double>(last - first) / 1e3 / static_cast<double>(rounds - 1);
+  return p;
+}
+
+}  // namespace ridge

@@ -1,0 +1,102 @@
+#pragma once
+// Profile: every operator call of a workload, priced by its own Cost and judged against the measured machine.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "account/verdict.h"
+#include "engine/observer.h"
+#include "engine/session.h"
+
+namespace ridge {
+
+/// What was run; every figure that is printed or stored carries it.
+struct Workload {
+  std::string model, weight_format, kv_format, activation_format, device, sampling = "greedy", fusions;
+  int64_t prompt_tokens = 0, output_tokens = 0, batch = 1, prefix_hit_tokens = 0, prefill_chunk = 0;
+  bool constrained = false;
+};
+
+/// One operator at one shape in one phase.
+struct ProfileRow {
+  std::string op, kernel, shape, formats;
+  int64_t calls = 0;
+  double time_us = 0;
+  Cost cost;  // of all calls
+  Occasion occasion;
+  Verdict verdict;
+};
+
+struct ProfilePhase {
+  Phase phase = Phase::kPrefill;
+  int64_t steps = 0, tokens = 0;  // tokens: prompt tokens, or tokens decoded
+  double wall_us = 0;
+  std::vector<ProfileRow> rows;  // in order of first call; the last is "host", what no operator took
+  double loss_us(Loss loss) const;
+  double limit_us() const;
+};
+
+/// A slice of a request's life, on the clock of now_ns().
+struct StageSpan {
+  int64_t request = 0;
+  Stage stage = Stage::kQueue;
+  int64_t begin_ns = 0, end_ns = 0;
+};
+
+/// One call of one step, for the trace.
+struct CallSlice {
+  int64_t begin_ns = 0, end_ns = 0;
+  const char* op = "";
+  std::string label, kernel, shape;
+  Cost cost;
+};
+struct StepSlice {
+  Phase phase = Phase::kPrefill;
+  int64_t begin_ns = 0, end_ns = 0, tokens = 0;
+  std::vector<CallSlice> calls;
+};
+
+struct Profile {
+  Workload workload;
+  Machine machine;
+  int threads = 1;
+  std::vector<ProfilePhase> phases;  // those that occurred: prefill, decode, mixed
+  std::vector<StageSpan> stages;
+  std::vector<StepSlice> steps;
+  double ttft_us = 0, tpot_us = 0;  // of the first request
+  std::string date, commit, command;
+};
+
+/// Collects steps; attach to an engine, run, then finish(). Prices calls after each step, outside of the
+/// timed calls.
+class Profiler final : public StepObserver {
+ public:
+  explicit Profiler(bool keep_slices = true) : keep_slices_(keep_slices) {}
+  void on_step(const StepFacts& facts, const StepPlan& plan) override;
+  void on_stage(int64_t request, Stage stage, int64_t begin_ns, int64_t end_ns) override;
+  /// Judges the rows against `machine` at `threads`.
+  Profile finish(const Machine& machine, int threads) const;
+  void clear();
+
+ private:
+  struct Key {
+    std::string op, kernel, shape, formats;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Collected {
+    ProfilePhase phase;
+    std::map<Key, size_t> index;
+  };
+  ProfileRow& row(Collected& c, Key key);
+  bool keep_slices_;
+  std::map<Phase, Collected> phases_;
+  std::vector<StageSpan> stages_;
+  std::vector<StepSlice> steps_;
+};
+
+/// Machine-readable and human-readable forms. JSON: docs/json.md.
+std::string profile_json(const Profile& profile);
+std::string profile_text(const Profile& profile, bool color);
+
+}  // namespace ridge

@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "lab/profile.h"
+
+namespace ridge {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json workload_json(const Workload& w) {
+  return {{"model", w.model},
+          {"weight_format", w.weight_format},
+          {"kv_format", w.kv_format},
+          {"activation_format", w.activation_format},
+          {"device", w.device},
+          {"prompt_tokens", w.prompt_tokens},
+          {"output_tokens", w.output_tokens},
+          {"batch", w.batch},
+          {"prefill_chunk", w.prefill_chunk},
+          {"prefix_hit_tokens", w.prefix_hit_tokens},
+          {"sampling", w.sampling},
+          {"fusions", w.fusions},
+          {"constrained_decoding", w.constrained}};
+}
+
+Json row_json(const ProfileRow& r) {
+  Json j;
+  j["name"] = r.op, j["shape"] = r.shape, j["kernel"] = r.kernel, j["formats"] = r.formats,
+  j["calls"] = r.calls, j["time_us"] = r.time_us;
+  j["flops"] = r.cost.total_flops();
+  int64_t executed = 0;
+  for (const int64_t f : r.cost.executed_flops) executed += f;
+  j["executed_flops"] = executed;
+  j["bytes"] = Json::object();
+  for (size_t c = 0; c < kDataClasses; ++c)
+    if (r.cost.read_bytes[c] + r.cost.written_bytes[c] > 0)
+      j["bytes"][data_class_name(static_cast<DataClass>(c))] = {{"read", r.cost.read_bytes[c]},
+                                                                {"written", r.cost.written_bytes[c]}};
+  const auto bytes = static_cast<double>(r.cost.total_bytes());
+  j["intensity"] = bytes > 0 ? static_cast<double>(r.cost.total_flops()) / bytes : 0;
+  j["limit_us"] = r.verdict.limit_us, j["bound"] = bound_name(r.verdict.bound),
+  j["attainment"] = r.verdict.attainment;
+  if (r.verdict.defect) j["defect"] = "above its limit: count or level is wrong";
+  for (int l = 0; l < kLosses; ++l)
+    j["loss_us"][loss_name(static_cast<Loss>(l))] = r.verdict.loss_us[static_cast<size_t>(l)];
+  return j;
+}
+
+const char* phase_bound(const ProfilePhase& p) {
+  double by[4] = {};
+  for (const ProfileRow& r : p.rows) by[static_cast<int>(r.verdict.bound)] += r.verdict.limit_us;
+  return bound_name(static_cast<Bound>(std::max_element(by + 1, by + 4) - by));
+}
+
+template <class... A>
+void line(std::string& out, const char* format, A... args) {
+  char buffer[512];
+  std::snprintf(buffer, sizeof buffer, format, args...);
+  out += buffer;
+}
+
+void phase_text(std::string& out, const ProfilePhase& p, bool color) {
+  const char *bold = color ? "\x1b[1m" : "", *plain = color ? "\x1b[0m" : "";
+  line(out, "\n%s%s%s: %lld tokens in %lld steps, %.2f ms; bound by %s, limit %.2f ms (%.0f %%)\n", bold,
+       phase_name(p.phase), plain, static_cast<long long>(p.tokens), static_cast<long long>(p.steps),
+       p.wall_us / 1e3, phase_bound(p), p.limit_us() / 1e3, 100 * p.limit_us() / p.wall_us);
+  line(out, "  %-18s %-30s %6s %9s %6s %9s %9s %8s %9s %-8s %5s  %s\n", "operator", "shape", "calls",
+       "us/call", "share", "MFLOP", "KB", "FLOP/B", "limit us", "bound", "att.", "where the rest went");
+  std::vector<const ProfileRow*> rows;
+  for (const ProfileRow& r : p.rows) rows.push_back(&r);
+  std::stable_sort(rows.begin(), rows.end(), [](auto* a, auto* b) { return a->time_us > b->time_us; });
+  for (const ProfileRow* r : rows) {
+    const auto n = static_cast<double>(r->calls), bytes = static_cast<double>(r->cost.total_bytes());
+    std::string rest;
+    std::vector<std::pair<double, int>> losses;
+    for (int l = 0; l < kLosses; ++l) losses.emplace_back(r->verdict.loss_us[static_cast<size_t>(l)], l);
+    std::sort(losses.rbegin(), losses.rend());
+    for (int i = 0; i < 2; ++i)
+      if (losses[static_cast<size_t>(i)].first > 0.02 * r->time_us)
+        line(rest, "%s %.0f%% ", loss_name(static_cast<Loss>(losses[static_cast<size_t>(i)].second)),
+             100 * losses[static_cast<size_t>(i)].first / r->time_us);
+    line(out, "  %-18s %-30s %6lld %9.2f %5.1f%% %9.3f %9.1f %8.2f %9.2f %-8s %4.0f%%%s %s\n", r->op.c_str(),
+         r->shape.c_str(), static_cast<long long>(r->calls), r->time_us / n, 100 * r->time_us / p.wall_us,
+         static_cast<double>(r->cost.total_flops()) / n / 1e6, bytes / n / 1e3,
+         bytes > 0 ? static_cast<double>(r->cost.total_flops()) / bytes : 0.0, r->verdict.limit_us / n,
+         bound_name(r->verdict.bound), 100 * r->verdict.attainment, r->verdict.defect ? "!" : " ",
+         rest.c_str());
+  }
+  line(out, "  step: limit %.1f %%", 100 * p.limit_us() / p.wall_us);
+  for (int l = 0; l < kLosses; ++l)
+    if (const double us = p.loss_us(static_cast<Loss>(l)); us != 0)
+      line(out, " + %s %.1f %%", loss_name(static_cast<Loss>(l)), 100 * us / p.wall_us);
+  double sum = 0;
+  for (const ProfileRow& r : p.rows) sum += r.time_us;
+  line(out, "; rows sum to %.2f of %.2f ms\n", sum / 1e3, p.wall_us / 1e3);
+}
+
+}  // namespace
+
+std::string profile_json(const Profile& p) {
+  Json j;
+  j["phases"] = Json::array();
+  for (const ProfilePhase& phase : p.phases) {
+    Json f;
+    f["name"] = phase_name(phase.phase), f["wall_us"] = phase.wall_us, f["steps"] = phase.steps,
+    f["tokens"] = phase.tokens;
+    f["limit_us"] = phase.limit_us(), f["bound"] = phase_bound(phase);
+    for (int l = 0; l < kLosses; ++l)
+      f["loss_us"][loss_name(static_cast<Loss>(l))] = phase.loss_us(static_cast<Loss>(l));
+    for (const ProfileRow& r : phase.rows) f["operators"].push_back(row_json(r));
+    j["phases"].push_back(f);
+  }
+  j["ttft_us"] = p.ttft_us, j["tpot_us"] = p.tpot_us;
+  for (const StageSpan& s : p.stages)
+    j["stages"].push_back({{"request", s.request},
+                           {"stage", stage_name(s.stage)},
+                           {"begin_us", double(s.begin_ns - p.stages.front().begin_ns) / 1e3},
+                           {"us", double(s.end_ns - s.begin_ns) / 1e3}});
+  j["workload"] = workload_json(p.workload);
+  const ThreadCeilings& c = p.machine.at(p.threads);
+  j["machine"] = {{"cpu", p.machine.cpu},       {"isa", p.machine.isa},
+                  {"threads", p.threads},       {"measured", p.machine.date},
+                  {"barrier_us", c.barrier_us}, {"read_gbs", c.curve.back().read}};
+  for (int e = 0; e < kEngines; ++e)
+    if (c.flops[static_cast<size_t>(e)] > 0)
+      j["machine"]["flops"][engine_name(static_cast<Engine>(e))] = c.flops[static_cast<size_t>(e)];
+  j["provenance"] = {{"date", p.date},           {"commit", p.commit},
+                     {"build", p.machine.build}, {"compiler", p.machine.compiler},
+                     {"command", p.command},     {"runs", 1}};
+  return j.dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string profile_text(const Profile& p, bool color) {
+  std::string out;
+  const Workload& w = p.workload;
+  const ThreadCeilings& c = p.machine.at(p.threads);
+  line(out,
+       "%s\n  weights %s, KV %s, activations %s; prompt %lld, output %lld, batch %lld, prefill chunk %lld, "
+       "%s\n",
+       w.model.c_str(), w.weight_format.c_str(), w.kv_format.c_str(), w.activation_format.c_str(),
+       static_cast<long long>(w.prompt_tokens), static_cast<long long>(w.output_tokens),
+       static_cast<long long>(w.batch), static_cast<long long>(w.prefill_chunk), w.sampling.c_str());
+  line(out,
+       "  %s, %s, %d threads: read %.1f GB/s from memory, f32 %.0f, bf16 %.0f, int8 %.0f GFLOP/s, barrier "
+       "%.2f us (measured %s)\n",
+       p.machine.cpu.c_str(), p.machine.isa.c_str(), p.threads, c.curve.back().read, c.flops[0] / 1e9,
+       c.flops[1] / 1e9, c.flops[3] / 1e9, c.barrier_us, p.machine.date.c_str());
+  for (const ProfilePhase& phase : p.phases) phase_text(out, phase, color);
+  line(out, "\nTTFT %.2f ms", p.ttft_us / 1e3);
+  if (p.tpot_us > 0) line(out, ", TPOT %.3f ms (%.1f tokens/s)", p.tpot_us / 1e3, 1e6 / p.tpot_us);
+  return out + "\n";
+}
+
+}  // namespace ridge

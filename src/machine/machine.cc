@@ -1,0 +1,153 @@
+#include "machine/machine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+
+namespace ridge {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <class Point>
+double interpolate(const std::vector<Point>& points, int64_t bytes, double Point::*value) {
+  if (points.empty()) return 0;
+  if (bytes <= points.front().bytes) return points.front().*value * 1e9;
+  for (size_t i = 1; i < points.size(); ++i) {
+    if (bytes > points[i].bytes) continue;
+    const double low = std::log(static_cast<double>(points[i - 1].bytes)),
+                 high = std::log(static_cast<double>(points[i].bytes));
+    const double share = (std::log(static_cast<double>(bytes)) - low) / (high - low);
+    return (points[i - 1].*value + share * (points[i].*value - points[i - 1].*value)) * 1e9;
+  }
+  return points.back().*value * 1e9;
+}
+
+std::string cpu_name() {
+  std::ifstream info("/proc/cpuinfo");
+  std::string line, vendor, family, model, name;
+  while (std::getline(info, line)) {
+    const auto value = [&](const char* key, std::string* out) {
+      if (line.rfind(key, 0) == 0 && out->empty())
+        *out = line.substr(std::min(line.size(), line.find(':') + 2));
+    };
+    value("vendor_id", &vendor), value("cpu family", &family), value("model\t", &model),
+        value("model name", &name);
+  }
+  return text(name, " (", vendor, " family ", family, " model ", model, ")");
+}
+
+Json to_json(const Machine& m) {
+  Json j;
+  j["cpu"] = m.cpu, j["isa"] = m.isa, j["build"] = m.build, j["compiler"] = m.compiler,
+  j["commit"] = m.commit;
+  j["date"] = m.date, j["governor"] = m.governor, j["cores"] = m.cores, j["probe_seconds"] = m.seconds;
+  for (const ThreadCeilings& t : m.by_threads) {
+    Json c;
+    c["threads"] = t.threads, c["barrier_us"] = t.barrier_us;
+    for (int e = 0; e < kEngines; ++e)
+      if (t.flops[static_cast<size_t>(e)] > 0)
+        c["flops"][engine_name(static_cast<Engine>(e))] = t.flops[static_cast<size_t>(e)];
+    for (const BandwidthPoint& p : t.curve)
+      c["bandwidth_gbs"].push_back(
+          {{"bytes", p.bytes}, {"read", p.read}, {"write", p.write}, {"copy", p.copy}});
+    for (const PiecePoint& p : t.pieces)
+      c["piece_read_gbs"].push_back({{"bytes", p.bytes}, {"read", p.read}});
+    j["by_threads"].push_back(c);
+  }
+  j["kernels"] = Json::array();
+  for (const KernelRate& k : m.kernels)
+    j["kernels"].push_back({{"op", k.op},
+                            {"kernel", k.kernel},
+                            {"dtypes", k.dtypes},
+                            {"rows", k.rows},
+                            {"threads", k.threads},
+                            {"flops", k.flops}});
+  return j;
+}
+
+Machine from_json(const Json& j) {
+  Machine m;
+  m.cpu = j.at("cpu"), m.isa = j.at("isa"), m.build = j.at("build"), m.compiler = j.at("compiler"),
+  m.commit = j.at("commit");
+  m.date = j.at("date"), m.governor = j.at("governor"), m.cores = j.at("cores"),
+  m.seconds = j.at("probe_seconds");
+  for (const Json& c : j.at("by_threads")) {
+    ThreadCeilings t;
+    t.threads = c.at("threads"), t.barrier_us = c.at("barrier_us");
+    for (int e = 0; e < kEngines; ++e)
+      t.flops[static_cast<size_t>(e)] = c.at("flops").value(engine_name(static_cast<Engine>(e)), 0.0);
+    for (const Json& p : c.at("bandwidth_gbs"))
+      t.curve.push_back({p.at("bytes"), p.at("read"), p.at("write"), p.at("copy")});
+    for (const Json& p : c.at("piece_read_gbs")) t.pieces.push_back({p.at("bytes"), p.at("read")});
+    m.by_threads.push_back(t);
+  }
+  for (const Json& k : j.at("kernels"))
+    m.kernels.push_back(
+        {k.at("op"), k.at("kernel"), k.at("dtypes"), k.at("rows"), k.at("threads"), k.at("flops")});
+  return m;
+}
+
+}  // namespace
+
+const ThreadCeilings& Machine::at(int threads) const {
+  const ThreadCeilings* best = &by_threads.front();
+  for (const ThreadCeilings& t : by_threads)
+    if (t.threads <= threads) best = &t;
+  return *best;
+}
+
+double read_bandwidth(const ThreadCeilings& c, int64_t bytes) {
+  return interpolate(c.curve, bytes, &BandwidthPoint::read);
+}
+double write_bandwidth(const ThreadCeilings& c, int64_t bytes) {
+  return interpolate(c.curve, bytes, &BandwidthPoint::write);
+}
+double piece_bandwidth(const ThreadCeilings& c, int64_t bytes) {
+  const double far = read_bandwidth(c, c.curve.empty() ? 0 : c.curve.back().bytes);
+  return c.pieces.empty() ? far : std::min(far, interpolate(c.pieces, bytes, &PiecePoint::read));
+}
+
+MachineIdentity this_machine(const std::string& isa) {
+  return {cpu_name(), isa, RIDGE_BUILD};
+}
+
+Result<Machine> load_machine(const std::string& path, const MachineIdentity& expected) {
+  RIDGE_ASSIGN(const std::string content, read_file(path, 16 << 20));
+  Machine m;
+  try {
+    m = from_json(Json::parse(content));
+  } catch (const nlohmann::json::exception& e) {
+    return corrupt(path, ": not a machine file: ", e.what());
+  }
+  if (m.by_threads.empty() || m.by_threads.front().curve.empty())
+    return corrupt(path, ": by_threads has no measurements");
+  const auto stale = [&](const char* what, const std::string& found, const std::string& wanted) {
+    return declined(path, " was measured on another ", what, ": ", found, ", this is ", wanted,
+                    ": run 'ridge probe' again");
+  };
+  if (m.cpu != expected.cpu) return stale("processor", m.cpu, expected.cpu);
+  if (m.isa != expected.isa) return stale("instruction set", m.isa, expected.isa);
+  if (m.build != expected.build) return stale("build", m.build, expected.build);
+  return m;
+}
+
+Status save_machine(const std::string& path, const Machine& machine) {
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  return write_file_atomically(path, to_json(machine).dump(1) + "\n");
+}
+
+std::string default_machine_path(const std::string& isa) {
+  if (const char* path = std::getenv("RIDGE_MACHINE")) return path;
+  const char* home = std::getenv("HOME");
+  return text(home != nullptr ? home : ".", "/.cache/ridge/machine-", isa, ".json");
+}
+
+}  // namespace ridge

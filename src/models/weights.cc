@@ -1,0 +1,79 @@
+#include "models/weights.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "ops/any_operator.h"
+#include "tensor/blocks.h"
+
+namespace ridge {
+
+namespace {
+// Rows are read and packed in pieces of about this size, so that loading needs little more than the packed
+// weights.
+constexpr int64_t kPieceBytes = 4 << 20;
+}  // namespace
+
+Result<GgufTensor> WeightStore::checked(const std::string& name, const Shape& wanted) const {
+  RIDGE_ASSIGN(GgufTensor t, file_->tensor(name));
+  if (!(t.shape == wanted))
+    return corrupt(file_->path(), ": tensor ", name, " has shape ", t.shape.str(),
+                   ", the configuration wants ", wanted.str());
+  return t;
+}
+
+Result<Tensor> WeightStore::matrix(const std::string& name, int64_t rows, int64_t columns) {
+  RIDGE_ASSIGN(const GgufTensor info, checked(name, {rows, columns}));
+  const DType dtype = *info.type->dtype;
+  const AnyOperator& linear = *find_operator("linear");
+  const PackedLayout* layout = linear.packed_layout(device_->target(), dtype, info.shape);
+  RIDGE_ASSIGN(Buffer memory, device_->allocate(layout ? layout->bytes(rows, columns) : info.bytes));
+  const bool host = device_->target().backend == "cpu";
+  RIDGE_ASSIGN(Buffer packed,
+               Buffer::allocate(layout && !host ? layout->bytes(rows, columns) : 0, Pages::kHuge));
+  void* to = host ? memory.data() : packed.data();
+  const int64_t row_bytes = info.bytes / rows;
+  const int64_t step = std::max<int64_t>(
+      1, round_up(std::max<int64_t>(1, kPieceBytes / row_bytes), linear.pack_granularity()));
+  RIDGE_ASSIGN(Buffer piece, Buffer::allocate(std::min(step, rows) * row_bytes, Pages::kHuge));
+  for (int64_t first = 0; first < rows; first += step) {
+    const int64_t count = std::min(step, rows - first);
+    RIDGE_TRY(file_->read_range(info, first * row_bytes, count * row_bytes, piece.data()));
+    if (layout != nullptr) {
+      // pack() counts rows of the whole matrix: a view whose row `first` is the piece's first.
+      Tensor view(piece.begin() - first * row_bytes, dtype, info.shape);
+      linear.pack_rows(view, *layout, to, first, first + count);
+    } else {
+      RIDGE_TRY(device_->upload(memory.begin() + first * row_bytes, piece.data(), count * row_bytes));
+    }
+  }
+  if (layout != nullptr && !host) RIDGE_TRY(device_->upload(memory.data(), packed.data(), packed.bytes()));
+  Tensor t(memory.data(), dtype, info.shape);
+  t.layout = layout;
+  memory_.push_back(std::move(memory));
+  loaded_.push_back({name, t, info.bytes});
+  return t;
+}
+
+Result<Tensor> WeightStore::vector(const std::string& name, int64_t elements) {
+  RIDGE_ASSIGN(const GgufTensor info, checked(name, {elements}));
+  RIDGE_ASSIGN(Buffer raw, Buffer::allocate(info.bytes));
+  RIDGE_TRY(file_->read(info, raw.data()));
+  const Tensor source(raw.data(), *info.type->dtype, info.shape);
+  std::vector<float> values(static_cast<size_t>(elements));
+  for (int64_t i = 0; i < elements; ++i) values[static_cast<size_t>(i)] = static_cast<float>(source.f64(i));
+  RIDGE_ASSIGN(Buffer memory, device_->allocate(elements * 4));
+  RIDGE_TRY(device_->upload(memory.data(), values.data(), elements * 4));
+  Tensor t(memory.data(), kF32, {elements});
+  memory_.push_back(std::move(memory));
+  loaded_.push_back({name, t, info.bytes});
+  return t;
+}
+
+int64_t WeightStore::bytes() const {
+  int64_t sum = 0;
+  for (const auto& t : loaded_) sum += t.tensor.bytes();
+  return sum;
+}
+
+}  // namespace ridge
