@@ -5,6 +5,7 @@
 //   linear_bench [threads] [types, "q8_0,q4_1"] [activations: i8, f32, bf16] [shapes: smollm2, 1b]
 
 #include <immintrin.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -12,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "account/recorder.h"
 #include "base/random.h"
 #include "kernels/rows16/rows16.h"
 #include "ops/linear/linear.h"
@@ -21,8 +21,11 @@
 namespace ridge {
 namespace {
 
-double seconds() {
-  return static_cast<double>(now_ns()) * 1e-9;
+/// Processor time, a thread's share: other processes then change a share little.
+double seconds(int threads) {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return (static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec)) / threads;
 }
 
 /// Ten chains of dependent dot products, as many as the latency needs.
@@ -31,6 +34,7 @@ __attribute__((target("avx512f,avx512vnni"))) void dot_products(int64_t rounds, 
   for (auto& v : a) v = _mm512_set1_epi32(*sink);
   const __m512i x = _mm512_set1_epi32(*sink + 0x01010101);
   for (int64_t i = 0; i < rounds; ++i)
+#pragma GCC unroll 10
     for (auto& v : a) v = _mm512_dpbusd_epi32(v, x, x);
   for (auto& v : a) *sink += _mm512_cvtsi512_si32(v);
 }
@@ -53,22 +57,23 @@ struct Bench {
 
   double peak_gops() {
     const int64_t rounds = 200000;
-    const double start = seconds();
+    const double start = seconds(team().threads());
     team().run(team().threads(), [&](int) {
       int sink = 0;
       dot_products(rounds, &sink);
       if (sink == 12345) std::puts("");
     });
-    return 10.0 * 128 * static_cast<double>(rounds) * team().threads() / (seconds() - start) * 1e-9;
+    return 10.0 * 128 * static_cast<double>(rounds) * team().threads() / (seconds(team().threads()) - start) *
+           1e-9;
   }
   double read_gbs(const Buffer& memory) {
-    const double start = seconds();
+    const double start = seconds(team().threads());
     const int64_t share = memory.bytes() / team().threads() / 256 * 256;
     team().run(team().threads(), [&](int thread) {
       if (read_all(reinterpret_cast<const uint8_t*>(memory.begin()) + thread * share, share) == 12345)
         std::puts("");
     });
-    return static_cast<double>(share * team().threads()) / (seconds() - start) * 1e-9;
+    return static_cast<double>(share * team().threads()) / (seconds(team().threads()) - start) * 1e-9;
   }
 };
 
@@ -101,13 +106,13 @@ void measure(Bench& b, DType type, DType x_type, int64_t tokens, int64_t out, in
   const double work = 2.0 * static_cast<double>(tokens * out) * static_cast<double>(in);
   for (int sample = 0; sample < 9; ++sample) {
     const double before = decode ? b.read_gbs(w) : b.peak_gops();
-    double amount = 0, start = seconds(), spent = 0;
+    double amount = 0, start = seconds(b.team().threads()), spent = 0;
     for (int64_t i = 0; i < copies || spent < 0.02; ++i) {
       a.w.data = w.begin() + i % copies * matrix;
       if (const Status s = linear(*b.stream, a); !s.ok())
         std::printf("%s\n", s.message().c_str()), std::exit(1);
       amount += decode ? static_cast<double>(matrix) : work;
-      spent = seconds() - start;
+      spent = seconds(b.team().threads()) - start;
     }
     const double after = decode ? b.read_gbs(w) : b.peak_gops();
     rates.push_back(amount / spent * 1e-9);

@@ -89,10 +89,13 @@ template <int T, int R, class K>
 inline void multiply_tiles(const K& k, const Product& p, const uint8_t* group, int64_t token, int64_t live,
                            int64_t tile) {
   const int64_t bytes = tile_bytes(p.w.dtype, p.columns());
-  F32 sums[R][T];
+  F32 sums[R][T], result[R][T];
   simd::unrolled<R>([&](auto r) { simd::unrolled<T>([&](auto t) { sums[r][t] = simd::zero(); }); });
   k.template run<T, R>(p.w.as<uint8_t>() + tile * bytes, bytes, group, token, sums);
-  finish<T, R>(p, sums, token, live, tile);
+  // A copy, because GCC keeps an array whose address goes anywhere up to date in memory: a store per sum and
+  // step.
+  simd::unrolled<R>([&](auto r) { simd::unrolled<T>([&](auto t) { result[r][t] = sums[r][t]; }); });
+  finish<T, R>(p, result, token, live, tile);
 }
 
 /// One group times tiles [first, last). Few tokens: several tiles at a time, because one stream of reads does
