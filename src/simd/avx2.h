@@ -325,5 +325,11 @@ inline I32 load_i32(const int8_t* p) {
   const __m128i bytes = load8(p);
   return {_mm256_cvtepi8_epi32(bytes), _mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8))};
 }
+/// Bit i: lane i of x is at least that of limit; NaN is not.
+inline uint32_t at_least(F32 x, F32 limit) {
+  const int low = _mm256_movemask_ps(_mm256_cmp_ps(x.a, limit.a, _CMP_GE_OQ));
+  const int high = _mm256_movemask_ps(_mm256_cmp_ps(x.b, limit.b, _CMP_GE_OQ));
+  return static_cast<uint32_t>(low | high << 8);
+}
 
 }  // namespace ridge::RIDGE_ISA::simd

@@ -284,5 +284,9 @@ inline B64 take_bits(B64 a) {
 inline I32 load_i32(const int8_t* p) {
   return {_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
 }
+/// Bit i: lane i of x is at least that of limit; NaN is not.
+inline uint32_t at_least(F32 x, F32 limit) {
+  return _mm512_cmp_ps_mask(x.v, limit.v, _CMP_GE_OQ);
+}
 
 }  // namespace ridge::RIDGE_ISA::simd

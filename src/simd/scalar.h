@@ -274,5 +274,11 @@ inline B64 take_bits(B64 a) {
 inline I32 load_i32(const int8_t* p) {
   return each_lane<I32>([&](int i) { return p[i]; });
 }
+/// Bit i: lane i of x is at least that of limit; NaN is not.
+inline uint32_t at_least(F32 x, F32 limit) {
+  uint32_t bits = 0;
+  for (int i = 0; i < 16; ++i) bits |= static_cast<uint32_t>(x.v[i] >= limit.v[i]) << i;
+  return bits;
+}
 
 }  // namespace ridge::RIDGE_ISA::simd

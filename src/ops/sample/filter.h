@@ -103,23 +103,20 @@ inline void divide(const Bracket& b, float scale, float (&levels)[kLevels]) {
 /// The kept tokens of a bracket, in ascending order of id; their number.
 inline int64_t gather(const Row& row, const Cut& cut, const Bracket& bracket) {
   int64_t found = 0;
-  const float high = bracket.count_high == 0 ? kInfinity : bracket.high;
-  const bool closed = high == kInfinity;  // then +inf itself belongs to it
-  const simd::F32 one = simd::set1(1.0f);
+  const bool closed = bracket.count_high > 0;
   for (int64_t first = 0; first < row.columns; first += kBlock) {
     if (row.partials[first / kBlock].largest < bracket.low) continue;
     const int64_t n = std::min(kBlock, row.columns - first);
     for_each_part(cut, first, n, [&](int64_t from, int64_t size, float least) {
-      const float low = std::max(least, bracket.low);
+      const simd::F32 low = simd::set1(std::max(least, bracket.low)), high = simd::set1(bracket.high);
       simd::for_each(size, [&](int64_t i, int live) {
         const float* x = row.x + from + i;
         const simd::F32 v = load_live(x, live);
-        simd::F32 inside = simd::zero_where_less(v, simd::set1(low), one);
-        if (!closed) inside = inside - simd::zero_where_less(v, simd::set1(high), one);
-        if (simd::max_of(inside) == 0) return;
-        for (int j = 0; j < live; ++j) {  // the store at `found` is kept only when it counts
-          row.keys[found] = key_of(x[j], from + i + j);
-          found += x[j] >= low && (closed || x[j] < high);
+        uint32_t bits = simd::at_least(v, low);
+        if (closed) bits &= ~simd::at_least(v, high);
+        for (; bits != 0; bits &= bits - 1) {
+          const int j = std::countr_zero(bits);
+          row.keys[found++] = key_of(x[j], from + i + j);
         }
       });
     });
