@@ -331,5 +331,15 @@ inline uint32_t at_least(F32 x, F32 limit) {
   const int high = _mm256_movemask_ps(_mm256_cmp_ps(x.b, limit.b, _CMP_GE_OQ));
   return static_cast<uint32_t>(low | high << 8);
 }
+/// 2^n and *fraction = y - n, |fraction| <= 1/2, n integral, for y in [-127, 0]; n = -127 gives 0.
+/// Adding 1.5 * 2^23 + 127 leaves n + 127, an exponent, in the low bits.
+inline __m256 split_pow2(__m256 y, __m256* fraction) {
+  const __m256 magic = _mm256_set1_ps(12583039.0f), t = _mm256_add_ps(y, magic);
+  *fraction = _mm256_sub_ps(y, _mm256_sub_ps(t, magic));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(t), 23));
+}
+inline F32 split_pow2(F32 y, F32* fraction) {
+  return {split_pow2(y.a, &fraction->a), split_pow2(y.b, &fraction->b)};
+}
 
 }  // namespace ridge::RIDGE_ISA::simd

@@ -288,5 +288,12 @@ inline I32 load_i32(const int8_t* p) {
 inline uint32_t at_least(F32 x, F32 limit) {
   return _mm512_cmp_ps_mask(x.v, limit.v, _CMP_GE_OQ);
 }
+/// 2^n and *fraction = y - n, |fraction| <= 1/2, n integral, for y in [-127, 0]; n = -127 gives 0.
+/// Adding 1.5 * 2^23 + 127 leaves n + 127, an exponent, in the low bits.
+inline F32 split_pow2(F32 y, F32* fraction) {
+  const __m512 magic = _mm512_set1_ps(12583039.0f), t = _mm512_add_ps(y.v, magic);
+  fraction->v = _mm512_sub_ps(y.v, _mm512_sub_ps(t, magic));
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(t), 23))};
+}
 
 }  // namespace ridge::RIDGE_ISA::simd

@@ -280,5 +280,19 @@ inline uint32_t at_least(F32 x, F32 limit) {
   for (int i = 0; i < 16; ++i) bits |= static_cast<uint32_t>(x.v[i] >= limit.v[i]) << i;
   return bits;
 }
+/// 2^n and *fraction = y - n, |fraction| <= 1/2, n integral, for y in [-127, 0]; n = -127 gives 0.
+/// Adding 1.5 * 2^23 + 127 leaves n + 127, an exponent, in the low bits.
+inline F32 split_pow2(F32 y, F32* fraction) {
+  F32 out;
+  for (int i = 0; i < 16; ++i) {
+    const float t = y.v[i] + 12583039.0f;
+    fraction->v[i] = y.v[i] - (t - 12583039.0f);
+    uint32_t bits;
+    std::memcpy(&bits, &t, 4);
+    bits <<= 23;
+    std::memcpy(&out.v[i], &bits, 4);
+  }
+  return out;
+}
 
 }  // namespace ridge::RIDGE_ISA::simd

@@ -27,24 +27,22 @@ inline float next_up(float x) {
   return std::nextafter(x, kInfinity);
 }
 
-/// 2^y for y <= 0, within 1.3 * 2^-24 of it, 1 at 0; 2^-126 from there down, NaN stays NaN. Half of the work
-/// of simd::exp, which a row's cost is made of. Method: y = n + f, |f| <= 1/2, degree-6 minimax polynomial of
+/// 2^y for y <= 0, within 1.3 * 2^-24 of it, 1 at 0; 0 below -126.5, NaN stays NaN. Half of the work of
+/// simd::exp, which a row's cost is made of. Method: y = n + f, |f| <= 1/2, degree-6 minimax polynomial of
 /// our own fit with constant 1.
 inline simd::F32 exp2_below(simd::F32 y) {
-  const simd::F32 clamped = simd::max(simd::set1(-126.0f), y);
-  const simd::I32 n = simd::round_to_i32(clamped);
-  const simd::F32 f = clamped - simd::to_f32(n);
+  simd::F32 f;
+  const simd::F32 power = simd::split_pow2(simd::max(simd::set1(-127.0f), y), &f);
   simd::F32 p = simd::set1(1.54697322e-4f);
   p = simd::fma(p, f, simd::set1(1.34100008e-3f));
   p = simd::fma(p, f, simd::set1(9.61803086e-3f));
   p = simd::fma(p, f, simd::set1(5.55029735e-2f));
   p = simd::fma(p, f, simd::set1(2.40226507e-1f));
   p = simd::fma(p, f, simd::set1(6.93147242e-1f));
-  return simd::fma(p, f, simd::set1(1.0f)) * simd::pow2(n);
+  return simd::fma(p, f, simd::set1(1.0f)) * power;
 }
 
-/// e^((x - largest) / temperature) of finite x; with an infinite largest 1 for it and 0 for all others.
-/// Callers leave -inf out: it would get 2^-126.
+/// e^((x - largest) / temperature), 0 for -inf; with an infinite largest 1 for it and 0 for all others.
 struct Weight {
   float largest = 0, rate = 1;  // rate: log2(e) / temperature, finite
   simd::F32 operator()(simd::F32 x) const {
@@ -85,22 +83,22 @@ inline void block_stats(const float* x, int64_t n, Partial* out) {
   }
   const Weight weight{static_cast<float>(out->base()), static_cast<float>(kLog2E)};
   simd::F32 sum = simd::zero();
-  simd::for_each(n, [&](int64_t i, int live) {
-    const simd::F32 v = load_live(x + i, live);
-    sum = sum + simd::zero_where_less(v, simd::set1(kLowest), weight(v));
-  });
+  simd::for_each(n, [&](int64_t i, int live) { sum = sum + weight(load_live(x + i, live)); });
   out->sum = static_cast<double>(simd::sum(sum));
   out->nan = std::isnan(out->sum);
 }
 
-/// Sum of the weights of x >= floor; the floor is finite, or +inf.
+/// Sum of the weights of x >= floor.
 inline double weight_sum(const float* x, int64_t n, const Weight& weight, float floor) {
   simd::F32 sum = simd::zero();
   const simd::F32 least = simd::set1(floor);
-  simd::for_each(n, [&](int64_t i, int live) {
-    const simd::F32 v = load_live(x + i, live);
-    sum = sum + simd::zero_where_less(v, least, weight(v));
-  });
+  if (floor <= kLowest)  // -inf has no weight anyway
+    simd::for_each(n, [&](int64_t i, int live) { sum = sum + weight(load_live(x + i, live)); });
+  else
+    simd::for_each(n, [&](int64_t i, int live) {
+      const simd::F32 v = load_live(x + i, live);
+      sum = sum + simd::zero_where_less(v, least, weight(v));
+    });
   return static_cast<double>(simd::sum(sum));
 }
 
@@ -147,8 +145,7 @@ void for_each_weight(const uint64_t* keys, int64_t n, const Weight& weight, cons
   simd::for_each(n, [&](int64_t i, int live) {
     float values[simd::kLanes];
     for (int j = 0; j < live; ++j) values[j] = value_of(keys[i + j]);
-    const simd::F32 v = load_live(values, live);
-    body(simd::zero_where_less(v, simd::set1(kLowest), weight(v)), i, live);
+    body(weight(load_live(values, live)), i, live);
   });
 }
 inline double weight_sum(const uint64_t* keys, int64_t n, const Weight& weight) {
