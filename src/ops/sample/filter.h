@@ -23,7 +23,7 @@ struct Row {
   int64_t columns;
   Weight weight;
   float scale;        // temperature
-  bool has_sums;      // partials hold the sums of e^(x - base) of these very logits
+  bool has_sums;      // partials hold the tempered sums of these very logits
   Partial* partials;  // a block each; largest is filled
   uint64_t* keys;     // [columns] scratch
 };

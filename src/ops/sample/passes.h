@@ -58,12 +58,16 @@ struct Partial {
   bool nan;
   int64_t infinite;      // logits that are +inf
   double sum;            // of e^(x - base()), or of weights
+  double tempered;       // of e^((x - base()) / temperature)
   double mass[kLevels];  // sum of weights at or above each level
   int64_t count[kLevels];
 
   double base() const { return std::isinf(largest) ? 0 : static_cast<double>(largest); }
-  /// The sum of e^(x - `to`). A block of -inf alone has sum 0, and a base that means nothing.
-  double sum_from(double to) const { return sum == 0 ? 0 : sum * std::exp(base() - to); }
+  /// `s`, a sum of e^((x - base) / temperature), relative to `to` instead. A block of -inf alone has sum 0,
+  /// and a base that means nothing.
+  double from(double s, double to, double temperature) const {
+    return s == 0 ? 0 : s * std::exp((base() - to) / temperature);
+  }
 };
 
 inline void block_largest(const float* x, int64_t n, Partial* out) {
@@ -73,18 +77,30 @@ inline void block_largest(const float* x, int64_t n, Partial* out) {
   out->largest = simd::max_of(largest);
 }
 
-/// Largest, sum and what is not finite. A NaN may hide from max, not from the sum.
-inline void block_stats(const float* x, int64_t n, Partial* out) {
+/// Largest, sum, tempered sum at `rate` (unless 0) and what is not finite. A NaN may hide from max, not from
+/// the sum.
+inline void block_stats(const float* x, int64_t n, float rate, Partial* out) {
   block_largest(x, n, out);
-  out->infinite = 0, out->nan = false, out->sum = 0;
+  out->infinite = 0, out->nan = false, out->sum = out->tempered = 0;
   if (out->largest == kInfinity || std::isnan(out->largest)) {
     for (int64_t i = 0; i < n; ++i) out->nan |= std::isnan(x[i]), out->infinite += x[i] == kInfinity;
     return;
   }
-  const Weight weight{static_cast<float>(out->base()), static_cast<float>(kLog2E)};
-  simd::F32 sum = simd::zero();
-  simd::for_each(n, [&](int64_t i, int live) { sum = sum + weight(load_live(x + i, live)); });
-  out->sum = static_cast<double>(simd::sum(sum));
+  const simd::F32 base = simd::set1(static_cast<float>(out->base()));
+  const simd::F32 natural = simd::set1(static_cast<float>(kLog2E)), tempered_rate = simd::set1(rate);
+  simd::F32 sum = simd::zero(), tempered = simd::zero();
+  const auto add = [&]<bool kTempered>(std::bool_constant<kTempered>) {
+    simd::for_each(n, [&](int64_t i, int live) {
+      const simd::F32 below = load_live(x + i, live) - base;
+      sum = sum + exp2_below(below * natural);
+      if constexpr (kTempered) tempered = tempered + exp2_below(below * tempered_rate);
+    });
+  };
+  if (rate != 0)
+    add(std::true_type{});
+  else
+    add(std::false_type{});
+  out->sum = static_cast<double>(simd::sum(sum)), out->tempered = static_cast<double>(simd::sum(tempered));
   out->nan = std::isnan(out->sum);
 }
 

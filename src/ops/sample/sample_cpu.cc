@@ -117,7 +117,7 @@ LogSum combine(const Partial* partials, int64_t columns) {
     if (std::isinf(out.largest))
       sum += static_cast<double>(p.infinite);
     else
-      sum += p.sum_from(out.largest);
+      sum += p.from(p.sum, out.largest, 1);
   }
   out.log_sum = std::log(sum);
   return out;
@@ -171,10 +171,11 @@ int64_t draw_listed(const Row& row, const Kept& kept, double u) {
 
 /// Leaves the weights of what `cut` keeps in the blocks' sums.
 void sum_blocks(const Crew& crew, const Row& row, const Cut& cut) {
-  if (row.has_sums && row.scale == 1 && cut.at == kLowest) {
+  if (row.has_sums) {
     for (int64_t b = 0; b * kBlock < row.columns; ++b) {
       Partial& p = row.partials[b];
-      p.sum = p.sum_from(static_cast<double>(row.weight.largest));
+      p.sum = p.from(row.scale == 1 ? p.sum : p.tempered, static_cast<double>(row.weight.largest),
+                     static_cast<double>(row.scale));
     }
     return;
   }
@@ -226,6 +227,18 @@ float lowest_with_weight(const Row& row, double least) {
   return static_cast<double>(rounded) < at ? next_up(rounded) : rounded;
 }
 
+bool filters(const SampleArgs& a, int64_t r, int64_t columns) {
+  const int32_t top_k = a.top_k.as<int32_t>()[r];
+  return (top_k > 0 && top_k < columns) || a.top_p.as<float>()[r] < 1 || a.min_p.as<float>()[r] > 0;
+}
+
+/// log2(e) / temperature. Temperatures below 2^-127 have no finite rate; the largest one separates any two
+/// logits as well.
+float rate_of(float temperature) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  return static_cast<float>(std::min(kLog2E / static_cast<double>(temperature), kMost));
+}
+
 int64_t choose(const Crew& crew, const SampleArgs& a, int64_t r, const Row& row) {
   if (row.scale == 0) return first_largest(row);
   Kept kept{{kLowest, row.columns - 1}};  // -inf has no weight
@@ -253,26 +266,28 @@ int32_t sample_row(const Crew& crew, const SampleArgs& a, int64_t r, const Scrat
   if (history < 0 || biases < 0) return kSampleBadId;
   if (!penalizes(a, r)) history = 0;
   Partial* partials = scratch.partials;
+  const float temperature = a.temperature.as<float>()[r];
+  // With nothing to change or filter, the first pass sums what the draw needs.
+  const bool plain = history == 0 && biases == 0 && temperature > 0 && !filters(a, r, columns);
+  const float rate = plain && temperature != 1 ? rate_of(temperature) : 0;
   crew.for_each_block(
-      columns, [&](int64_t b, int64_t first, int64_t n) { block_stats(raw + first, n, &partials[b]); });
+      columns, [&](int64_t b, int64_t first, int64_t n) { block_stats(raw + first, n, rate, &partials[b]); });
   for (int64_t b = 0; b < Scratch::blocks(columns); ++b)
     if (partials[b].nan) return kSampleNan;
   const LogSum log_sum = combine(partials, columns);
-  Row row{raw, columns, {}, a.temperature.as<float>()[r], true, partials, scratch.keys};
+  Row row{raw, columns, {}, temperature, plain, partials, scratch.keys};
   if (history > 0 || biases > 0) {
     std::copy_n(raw, columns, scratch.adjusted);
     if (!adjust(a, r, history, biases, scratch.adjusted, reinterpret_cast<int32_t*>(scratch.keys)))
       return kSampleNan;
-    row.x = scratch.adjusted, row.has_sums = false;
+    row.x = scratch.adjusted;
     crew.for_each_block(
         columns, [&](int64_t b, int64_t first, int64_t n) { block_largest(row.x + first, n, &partials[b]); });
   }
   row.weight.largest = largest_of(partials, columns);
   if (row.weight.largest == -kInfinity) return kSampleNoCandidate;
   row.has_sums &= row.weight.largest != kInfinity;
-  // Temperatures below 2^-127 have no finite rate; the largest one separates any two logits as well.
-  row.weight.rate = static_cast<float>(std::min(kLog2E / static_cast<double>(row.scale),
-                                                static_cast<double>(std::numeric_limits<float>::max())));
+  row.weight.rate = rate_of(row.scale);
   *id = choose(crew, a, r, row);
   *logprob = static_cast<float>(log_sum.logprob(raw[*id]));
   return kSampleOk;
