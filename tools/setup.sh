@@ -47,6 +47,7 @@ needs_check() {
   have g++ && header gtest/gtest.h || missing+=(libgtest-dev)
   have clang && have clang++ || missing+=(clang)
   have clang-format-14 || missing+=(clang-format-14)
+  have ccache || missing+=(ccache)
   local major
   major=$(clang_major)
   compgen -G "/usr/lib/llvm-$major/lib/clang/*/lib/linux/libclang_rt.fuzzer-*" >/dev/null ||
