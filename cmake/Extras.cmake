@@ -21,5 +21,5 @@ foreach(source IN LISTS misuses)
   get_filename_component(name ${source} NAME_WE)
   add_test(NAME must_not_compile.${name} COMMAND ${CMAKE_SOURCE_DIR}/tests/must_not_compile/run.sh ${CMAKE_CXX_COMPILER}
     ${CMAKE_SOURCE_DIR}/src ${source})
-  set_tests_properties(must_not_compile.${name} PROPERTIES LABELS tools TIMEOUT 120)
+  set_tests_properties(must_not_compile.${name} PROPERTIES LABELS tools TIMEOUT 300)
 endforeach()
