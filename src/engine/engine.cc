@@ -16,7 +16,7 @@ constexpr size_t kPlans = 16;
 }  // namespace
 
 Result<std::unique_ptr<InferenceEngine>> InferenceEngine::create(Device& device, const Model& model,
-                                               const EngineOptions& wanted) {
+                                                                 const EngineOptions& wanted) {
   EngineOptions o = wanted;
   const DecoderConfig& c = model.config();
   if (o.max_sequences < 1 || o.max_sequences > limits::kBatchSequences)
@@ -91,44 +91,61 @@ void InferenceEngine::cancel(int64_t request) {
   retire(request);
 }
 
+/// All the pages that `tokens` take, or none: who waits must not hold what others could finish with.
 Status InferenceEngine::grow(Sequence& s, int64_t tokens) {
-  while (static_cast<int64_t>(s.pages.size()) * pool_.page_size() < tokens) {
+  const int64_t missing = ceil_div(tokens, pool_.page_size()) - static_cast<int64_t>(s.pages.size());
+  if (missing > pool_.free_pages())
+    return resource_exhausted("the request needs ", missing, " more KV pages of ", pool_.page_size(),
+                              " tokens, ", pool_.free_pages(), " of ", pool_.total_pages(),
+                              " are free: run fewer sequences at a time, or give the cache more pages");
+  for (int64_t i = 0; i < missing; ++i) {
     RIDGE_ASSIGN(const int32_t page, pool_.take());
     s.pages.push_back(page);
   }
   return {};
 }
 
+/// When all wait for pages that prompts hold between their chunks: the youngest such prompt gives them back
+/// and starts anew. False when only the oldest holds any.
+bool InferenceEngine::restart_youngest() {
+  for (auto at = sequences_.rbegin(); at != sequences_.rend(); ++at) {
+    Sequence& s = at->second;
+    if (s.pages.empty() || s.id == sequences_.begin()->first) continue;
+    pool_.give_back(s.pages);
+    s.pages.clear(), s.cached = 0;
+    return true;
+  }
+  return false;
+}
+
 /// Decodes first, then prompts in order of arrival while the budget lasts. A decode without a page left ends
-/// with an error of its own; a prompt without pages waits.
+/// with an error of its own; a prompt without pages waits, and those after it with it.
 InferenceEngine::Batch InferenceEngine::schedule(std::vector<TokenEvent>* events) {
   Batch b;
-  std::vector<int64_t> failed;
   int64_t budget = options_.prefill_tokens, running = 0;
-  for (auto& [id, s] : sequences_) {
+  bool waiting = false;
+  for (auto at = sequences_.begin(); at != sequences_.end();) {
+    auto& [id, s] = *at++;
     if (running == options_.max_sequences) break;
     ++running;
     if (!s.prefilling()) {
       if (Status grown = grow(s, s.cached + 1); !grown.ok()) {
         events->push_back({id, -1, 0, Finish::kError, grown});
-        failed.push_back(id);
+        retire(id);  // its pages serve those after it
         continue;
       }
       b.decodes.push_back({&s, 1});
       continue;
     }
     const int64_t chunk = std::min(budget, s.prompt - s.cached);
-    if (chunk == 0) continue;
+    if (chunk == 0 || waiting) continue;
     if (!grow(s, s.cached + chunk).ok()) {
-      if (b.decodes.empty() && b.prefills.empty() && running == 1)
-        events->push_back({id, -1, 0, Finish::kError, resource_exhausted("no KV pages left for the prompt")}),
-            failed.push_back(id);
+      waiting = true;
       continue;
     }
     budget -= chunk;
     b.prefills.push_back({&s, chunk});
   }
-  for (const int64_t id : failed) retire(id);
   for (const Chunk& c : b.decodes) b.sampled.push_back(c.sequence);
   for (const Chunk& c : b.prefills) {
     b.shape.prefill_tokens += c.tokens;
@@ -258,6 +275,7 @@ void InferenceEngine::collect(StepPlan& plan, Batch& batch, std::vector<TokenEve
     TokenEvent e{s.id, ids[i], logprobs[i], Finish::kNone, {}};
     if (states[i] != 0) {
       e.finish = Finish::kError;
+      ++corrupted_requests_;
       e.error =
           internal_error("the logits of token ", s.tokens.size(), " are ", sample_status_name(states[i]));
     } else {
@@ -275,9 +293,11 @@ Result<std::vector<TokenEvent>> InferenceEngine::step() {
   StepFacts facts;
   facts.begin_ns = now_ns();
   ++steps_;
-  std::vector<TokenEvent> events;
-  Batch batch = schedule(&events);
-  if (batch.shape.tokens() == 0) return events;
+  last_logits_ = {};
+  std::vector<TokenEvent> events, failed;  // the failed come last: they have no logits
+  Batch batch = schedule(&failed);
+  while (batch.shape.tokens() == 0 && failed.empty() && restart_youngest()) batch = schedule(&failed);
+  if (batch.shape.tokens() == 0) return failed;
   RIDGE_ASSIGN(StepPlan* const plan, plan_for(batch));
   fill_indices(*plan, batch);
   fill_sampling(*plan, batch);
@@ -299,6 +319,7 @@ Result<std::vector<TokenEvent>> InferenceEngine::step() {
   }
   for (const TokenEvent& e : events)
     if (e.finish != Finish::kNone) retire(e.request);
+  events.insert(events.end(), failed.begin(), failed.end());
   return events;
 }
 

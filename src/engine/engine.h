@@ -1,6 +1,6 @@
 #pragma once
-// InferenceEngine: sequences in, tokens out. One step() runs a ragged batch: a token of every decoding sequence and,
-// within a budget, chunks of prompts that are not finished.
+// InferenceEngine: sequences in, tokens out. One step() runs a ragged batch: a token of every decoding
+// sequence and, within a budget, chunks of prompts that are not finished.
 
 #include <map>
 #include <optional>
@@ -50,7 +50,7 @@ class InferenceEngine {
  public:
   /// Errors: kInvalidArgument naming option and value; kResourceExhausted with the size that did not fit.
   static Result<std::unique_ptr<InferenceEngine>> create(Device& device, const Model& model,
-                                                const EngineOptions& options);
+                                                         const EngineOptions& options);
 
   /// Takes a request in. kInvalidArgument: an empty prompt, an id outside the vocabulary, a prompt that fills
   /// the context (both numbers are named), parameters out of range. Nothing is cut and nothing runs before
@@ -64,7 +64,10 @@ class InferenceEngine {
   void set_observer(StepObserver* observer) { observer_ = observer; }
   const KvPool& kv() const { return pool_; }
   const EngineOptions& options() const { return options_; }
-  /// Logits of the last step, row i belonging to its i-th event. [rows, vocab] f32
+  /// Requests that ended because their logits were not numbers, since the engine was made.
+  int64_t corrupted_requests() const { return corrupted_requests_; }
+  /// Logits of the last step, row i belonging to its i-th event (events of failed requests come after those
+  /// with logits); valid until the next step. [rows, vocab] f32; absent after a step without logits.
   Tensor last_logits() const { return last_logits_; }
   /// Bytes of plans held now: activations and workspace.
   int64_t plan_bytes() const;
@@ -94,6 +97,7 @@ class InferenceEngine {
   Status check_request(const Request& request) const;
   Batch schedule(std::vector<TokenEvent>* events);
   Status grow(Sequence& sequence, int64_t tokens);
+  bool restart_youngest();
   Result<StepPlan*> plan_for(const Batch& batch);
   void fill_indices(StepPlan& plan, const Batch& batch);
   void fill_group(StepPlan& plan, const std::vector<Chunk>& group, bool prefill);
@@ -121,7 +125,7 @@ class InferenceEngine {
     int64_t used = 0;
   };
   std::vector<CachedPlan> plans_;
-  int64_t steps_ = 0;
+  int64_t steps_ = 0, corrupted_requests_ = 0;
   StepObserver* observer_ = nullptr;
   Tensor last_logits_;
 };

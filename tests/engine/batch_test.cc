@@ -1,0 +1,163 @@
+// A request's answer depends on the request alone: not on batch mates, chunks, pages, threads or the plan
+// that happens to be there.
+
+#include "engine/generate.h"
+
+namespace ridge {
+namespace {
+
+struct Setup {
+  const char* architecture;
+  ActivationFormat activations;
+  DType kv;
+};
+std::ostream& operator<<(std::ostream& out, const Setup& s) {
+  return out << s.architecture << "_" << activation_format_name(s.activations) << "_" << dtype_name(s.kv);
+}
+
+class Batch : public testing::TestWithParam<Setup> {
+ protected:
+  TinySpec spec() const {
+    TinySpec s;
+    s.architecture = GetParam().architecture;
+    return s;
+  }
+  EngineOptions options(int64_t prefill_tokens, int64_t page_size, int64_t sequences = 1) const {
+    EngineOptions o;
+    o.kv.k_type = o.kv.v_type = GetParam().kv;
+    o.kv.page_size = page_size, o.kv.context = 256;
+    o.max_sequences = sequences, o.prefill_tokens = prefill_tokens;
+    o.formats.activations = GetParam().activations;
+    return o;
+  }
+  /// Prompts of several lengths, each with its answer when it is alone.
+  void make_alone(TinyModel& tiny) {
+    const int64_t lengths[] = {1, 5, 63, 64, 150};
+    for (size_t i = 0; i < std::size(lengths); ++i) {
+      requests_.push_back(request(random_prompt(lengths[i], 100 + i), 6 + static_cast<int64_t>(i)));
+      alone_.push_back(generate(*engine_for(tiny, options(512, 64)), {requests_.back()}).at(0));
+      ASSERT_EQ(alone_.back().finish, Finish::kLength) << alone_.back().error.message();
+      ASSERT_EQ(alone_.back().tokens.size(), 6 + i);
+    }
+  }
+  void expect_as_alone(TinyModel& tiny, const EngineOptions& o, int gap, const std::string& what) {
+    const auto engine = engine_for(tiny, o);
+    const auto got = generate(*engine, requests_, gap);
+    ASSERT_EQ(got.size(), requests_.size()) << what;
+    for (size_t i = 0; i < got.size(); ++i) expect_same(got[i], alone_[i], text(what, ", request ", i));
+    EXPECT_EQ(engine->kv().free_pages(), engine->kv().total_pages()) << what;
+  }
+
+  std::vector<Request> requests_;
+  std::vector<Answer> alone_;
+};
+
+TEST_P(Batch, answers_of_different_prompts_differ) {
+  TinyModel tiny(spec());
+  make_alone(tiny);
+  EXPECT_NE(alone_[3].logits[0], alone_[4].logits[0]);
+  for (const float v : alone_[4].logits[0]) ASSERT_TRUE(std::isfinite(v));
+}
+
+TEST_P(Batch, K16_chunks_of_1_7_64_and_all_give_the_same_logits) {
+  TinyModel tiny(spec());
+  make_alone(tiny);
+  for (const int64_t chunk : {1, 7, 64, 512})
+    expect_as_alone(tiny, options(chunk, 64, 5), 0, text("chunks of ", chunk));
+}
+
+TEST_P(Batch, K21_pages_of_1_16_and_64_and_mates_give_the_same_logits) {
+  TinyModel tiny(spec());
+  make_alone(tiny);
+  for (const int64_t page : {1, 16, 64})
+    for (const int gap : {0, 3}) expect_as_alone(tiny, options(48, page, 5), gap, text("pages of ", page));
+}
+
+TEST_P(Batch, K21_a_larger_context_does_not_change_a_bit) {
+  TinyModel tiny(spec());
+  make_alone(tiny);
+  EngineOptions wide = options(64, 16, 3);
+  wide.kv.context = 512;
+  expect_as_alone(tiny, wide, 1, "context 512");
+}
+
+TEST_P(Batch, K46_2_3_and_7_threads_give_the_logits_of_1) {
+  {
+    TinyModel tiny(spec());
+    make_alone(tiny);
+  }
+  for (const int threads : {2, 3, 7}) {
+    // Every loop is divided, however short.
+    TinyModel tiny(spec(), {.threads = threads, .isa = Isa::none, .crossover_bytes = 1});
+    expect_as_alone(tiny, options(48, 16, 5), 0, text(threads, " threads"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, Batch,
+                         testing::Values(Setup{"llama", ActivationFormat::kF32, kF32},
+                                         Setup{"llama", ActivationFormat::kInt8, kF16},
+                                         Setup{"gemma3", ActivationFormat::kF32, kF32},
+                                         Setup{"gemma3", ActivationFormat::kInt8, kI8}),
+                         testing::PrintToStringParamName());
+
+// A chain that draws: temperature, filters, penalties.
+SamplingParams drawing(uint64_t seed) {
+  SamplingParams p;
+  p.temperature = 1.5f, p.top_k = 50, p.top_p = 0.95f, p.seed = seed;
+  p.repetition_penalty = 1.1f;
+  return p;
+}
+
+TEST(Sampling, K32_a_seeded_answer_is_the_same_alone_and_as_the_last_of_eight) {
+  TinyModel tiny;
+  EngineOptions o;
+  o.kv.context = 128;
+  const Request mine = request(random_prompt(5, 7), 20, drawing(42));
+  const Answer alone = generate(*engine_for(tiny, o), {mine}).at(0);
+  ASSERT_EQ(alone.tokens.size(), 20u);
+  o.max_sequences = 8;
+  std::vector<Request> mates;
+  for (uint64_t i = 0; i < 7; ++i)
+    mates.push_back(request(random_prompt(3 + static_cast<int64_t>(i), i), 15, drawing(i)));
+  mates.push_back(mine);
+  const auto together = generate(*engine_for(tiny, o), mates);
+  expect_same(together.back(), alone, "last of eight");
+}
+
+TEST(Sampling, K32_seeds_and_positions_draw_differently) {
+  TinyModel tiny;
+  EngineOptions o;
+  o.kv.context = 128;
+  const auto answer = [&](uint64_t seed) {
+    return generate(*engine_for(tiny, o), {request(random_prompt(5, 7), 20, drawing(seed))}).at(0).tokens;
+  };
+  EXPECT_EQ(answer(1), answer(1));
+  EXPECT_NE(answer(1), answer(2));
+  const auto one = answer(3);
+  EXPECT_GT(std::set<int32_t>(one.begin(), one.end()).size(), 1u);
+}
+
+TEST(Sampling, K32_a_temperature_below_0_or_a_broken_filter_is_refused) {
+  TinyModel tiny;
+  const auto engine = engine_for(tiny, {});
+  const auto refused = [&](const char* what, const std::function<void(SamplingParams&)>& set) {
+    SamplingParams p;
+    set(p);
+    const auto id = engine->submit(request({1, 2}, 1, p));
+    ASSERT_FALSE(id.ok()) << what;
+    EXPECT_EQ(id.status().code(), Code::kInvalidArgument);
+    EXPECT_NE(id.status().message().find(what), std::string::npos) << id.status().message();
+  };
+  refused("temperature is -1", [](auto& p) { p.temperature = -1; });
+  refused("temperature is nan", [](auto& p) { p.temperature = std::nanf(""); });
+  refused("top_p is 0", [](auto& p) { p.top_p = 0; });
+  refused("top_k is -1", [](auto& p) { p.top_k = -1; });
+  refused("min_p is 2", [](auto& p) { p.min_p = 2; });
+  refused("repetition_penalty is 0", [](auto& p) { p.repetition_penalty = 0; });
+  refused("penalty is inf", [](auto& p) { p.presence_penalty = INFINITY; });
+  refused("logit_bias 300", [](auto& p) { p.logit_bias = {{300, 1.0f}}; });
+  EXPECT_TRUE(engine->idle());
+}
+
+}  // namespace
+}  // namespace ridge
