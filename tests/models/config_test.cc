@@ -1,0 +1,158 @@
+#include "models/config.h"
+
+#include "models/tiny_model.h"
+
+namespace ridge {
+namespace {
+
+/// Loading ends with `code` and a message of one line that holds each of `parts`.
+void refuses(const TinySpec& spec, Code code, std::initializer_list<const char*> parts) {
+  const TinyFile tiny(spec);
+  const auto device = CpuDevice::create({.threads = 1}).take();
+  const auto model = load_model(*device, tiny.file());
+  ASSERT_FALSE(model.ok()) << "loaded; wanted an error with " << *parts.begin();
+  const std::string& message = model.status().message();
+  EXPECT_STREQ(code_name(model.status().code()), code_name(code)) << message;
+  EXPECT_EQ(message.find("tiny.gguf"), 0u) << message;
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  for (const char* part : parts)
+    EXPECT_NE(message.find(part), std::string::npos) << message << " lacks " << part;
+}
+
+/// The spec with `key` holding `value` instead.
+TinySpec with_key(const std::string& architecture, const char* key, uint32_t value) {
+  TinySpec s;
+  s.architecture = architecture;
+  s.left_out = {key};
+  s.extra = [architecture, key, value](GgufWriter* w) { w->add_u32(architecture + "." + key, value); };
+  return s;
+}
+
+class Architectures : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(All, Architectures, testing::Values("llama", "gemma3"));
+
+TEST_P(Architectures, a_sound_file_loads_with_the_shapes_that_it_states) {
+  TinySpec s;
+  s.architecture = GetParam();
+  const TinyModel tiny(s);
+  ASSERT_NE(tiny.model, nullptr);
+  const DecoderConfig& c = tiny.model->config();
+  EXPECT_EQ(c.layers, 2);
+  EXPECT_EQ(c.heads, 4);
+  EXPECT_EQ(c.kv_heads, 2);
+  EXPECT_EQ(c.head_dim, 32);
+  EXPECT_EQ(c.vocab, 300);
+  EXPECT_EQ(c.context, 512);
+  const auto shapes = tiny.model->kv_shapes();
+  ASSERT_EQ(shapes.size(), 2u);
+  EXPECT_EQ(shapes[0].window, s.architecture == "gemma3" ? 8 : 0);
+  EXPECT_EQ(shapes[1].window, 0);
+}
+
+TEST_P(Architectures, I8_counts_that_no_model_can_have_are_refused_with_key_and_value) {
+  const std::string a = GetParam();
+  const struct {
+    const char* key;
+    uint32_t value;
+    const char* says;
+  } cases[] = {{"attention.head_count", 0, "is 0"},
+               {"attention.head_count_kv", 0, "is 0"},
+               {"attention.key_length", 0, "is 0"},
+               {"block_count", 0, "is 0"},
+               {"block_count", 1000000000, "is 1000000000"},
+               {"embedding_length", 0, "is 0"},
+               {"feed_forward_length", 0, "is 0"},
+               {"context_length", 0, "is 0"},
+               {"vocab_size", 0, "is 0"},
+               {"vocab_size", 4000000000u, "is 4000000000"},
+               {"embedding_length", 4000000000u, "is 4000000000"}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(text(c.key, " = ", c.value));
+    refuses(with_key(a, c.key, c.value), Code::kCorrupt, {c.key, c.says});
+  }
+}
+
+TEST_P(Architectures, I8_heads_that_kv_heads_do_not_divide_are_refused_with_both) {
+  TinySpec s;
+  s.architecture = GetParam();
+  s.heads = 9, s.kv_heads = 4;
+  refuses(s, Code::kCorrupt, {"attention.head_count is 9", "attention.head_count_kv", "4"});
+}
+
+TEST(Gemma3, I8_a_window_or_pattern_of_nothing_is_refused) {
+  refuses(with_key("gemma3", "attention.sliding_window", 0), Code::kCorrupt, {"sliding_window is 0"});
+  refuses(with_key("gemma3", "attention.sliding_window_pattern", 0), Code::kCorrupt,
+          {"sliding_window_pattern is 0"});
+}
+
+TEST_P(Architectures, I8_a_rotary_width_beyond_the_head_or_odd_is_refused) {
+  const std::string a = GetParam();
+  for (const uint32_t bad : {0u, 7u, 34u}) {
+    TinySpec s;
+    s.architecture = a;
+    s.extra = [a, bad](GgufWriter* w) { w->add_u32(a + ".rope.dimension_count", bad); };
+    SCOPED_TRACE(bad);
+    refuses(s, Code::kCorrupt, {"rope.dimension_count is", text(bad).c_str()});
+  }
+}
+
+TEST_P(Architectures, I8_a_base_or_epsilon_that_is_no_number_of_use_is_refused) {
+  const std::string a = GetParam();
+  TinySpec s;
+  s.architecture = a;
+  s.left_out = {"rope.freq_base"};
+  s.extra = [a](GgufWriter* w) { w->add_f32(a + ".rope.freq_base", 0.0f); };
+  refuses(s, Code::kCorrupt, {"rope.freq_base is 0"});
+  s.left_out = {"attention.layer_norm_rms_epsilon"};
+  s.extra = [a](GgufWriter* w) { w->add_f32(a + ".attention.layer_norm_rms_epsilon", -1.0f); };
+  refuses(s, Code::kCorrupt, {"layer_norm_rms_epsilon is -1"});
+  s.extra = [a](GgufWriter* w) { w->add_f32(a + ".attention.layer_norm_rms_epsilon", std::nanf("")); };
+  refuses(s, Code::kCorrupt, {"layer_norm_rms_epsilon"});
+}
+
+TEST_P(Architectures, a_missing_key_or_tensor_is_named) {
+  TinySpec s;
+  s.architecture = GetParam();
+  for (const char* key : {"block_count", "embedding_length", "attention.head_count", "feed_forward_length",
+                          "context_length", "vocab_size", "attention.layer_norm_rms_epsilon"}) {
+    s.left_out = {key};
+    refuses(s, Code::kNotFound, {key});
+  }
+  for (const char* tensor :
+       {"token_embd.weight", "blk.1.attn_k.weight", "blk.0.ffn_norm.weight", "output_norm.weight"}) {
+    s.left_out = {tensor};
+    refuses(s, Code::kNotFound, {tensor});
+  }
+}
+
+TEST_P(Architectures, a_tensor_of_another_shape_is_refused_with_both_shapes) {
+  TinySpec s;
+  s.architecture = GetParam();
+  s.reshape = [](const std::string& name, Shape* shape) {
+    if (name == "blk.1.ffn_up.weight") (*shape)[0] = 255;
+  };
+  refuses(s, Code::kCorrupt, {"blk.1.ffn_up.weight", "[255, 256]", "[256, 256]"});
+  s.reshape = [](const std::string& name, Shape* shape) {
+    if (name == "output_norm.weight") *shape = {128, 2};
+  };
+  s.all_types = false;
+  refuses(s, Code::kCorrupt, {"output_norm.weight", "[128, 2]", "[256]"});
+}
+
+TEST(Models, an_unknown_architecture_is_refused_with_those_known) {
+  TinySpec s;
+  s.architecture = "mamba";
+  refuses(s, Code::kDeclined, {"mamba", "llama", "gemma3"});
+}
+
+TEST(Models, I8_a_vocabulary_that_contradicts_the_token_list_is_refused_with_both) {
+  TinySpec s;
+  s.extra = [](GgufWriter* w) {
+    const std::vector<std::string> tokens(299, "t");
+    w->add_string_array("tokenizer.ggml.tokens", tokens);
+  };
+  refuses(s, Code::kCorrupt, {"vocab_size is 300", "299"});
+}
+
+}  // namespace
+}  // namespace ridge
