@@ -18,6 +18,12 @@ double ProfilePhase::limit_us() const {
   return sum;
 }
 
+Bound ProfilePhase::bound() const {
+  double by[4] = {};
+  for (const ProfileRow& r : rows) by[static_cast<int>(r.verdict.bound)] += r.verdict.limit_us;
+  return static_cast<Bound>(std::max_element(by + 1, by + 4) - by);
+}
+
 ProfileRow& Profiler::row(Collected& c, Key key) {
   const auto [found, fresh] = c.index.emplace(key, c.phase.rows.size());
   if (fresh) {

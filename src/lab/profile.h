@@ -35,6 +35,7 @@ struct ProfilePhase {
   std::vector<ProfileRow> rows;  // in order of first call; the last is "host", what no operator took
   double loss_us(Loss loss) const;
   double limit_us() const;
+  Bound bound() const;  // which kind of limit most of limit_us() is
 };
 
 /// A slice of a request's life, on the clock of now_ns().

@@ -3,28 +3,13 @@
 #include <nlohmann/json.hpp>
 
 #include "lab/profile.h"
+#include "lab/workload_json.h"
 
 namespace ridge {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json workload_json(const Workload& w) {
-  return {{"model", w.model},
-          {"weight_format", w.weight_format},
-          {"kv_format", w.kv_format},
-          {"activation_format", w.activation_format},
-          {"device", w.device},
-          {"prompt_tokens", w.prompt_tokens},
-          {"output_tokens", w.output_tokens},
-          {"batch", w.batch},
-          {"prefill_chunk", w.prefill_chunk},
-          {"prefix_hit_tokens", w.prefix_hit_tokens},
-          {"sampling", w.sampling},
-          {"fusions", w.fusions},
-          {"constrained_decoding", w.constrained}};
-}
 
 Json row_json(const ProfileRow& r) {
   Json j;
@@ -49,12 +34,6 @@ Json row_json(const ProfileRow& r) {
   return j;
 }
 
-const char* phase_bound(const ProfilePhase& p) {
-  double by[4] = {};
-  for (const ProfileRow& r : p.rows) by[static_cast<int>(r.verdict.bound)] += r.verdict.limit_us;
-  return bound_name(static_cast<Bound>(std::max_element(by + 1, by + 4) - by));
-}
-
 template <class... A>
 void line(std::string& out, const char* format, A... args) {
   char buffer[512];
@@ -66,7 +45,7 @@ void phase_text(std::string& out, const ProfilePhase& p, bool color) {
   const char *bold = color ? "\x1b[1m" : "", *plain = color ? "\x1b[0m" : "";
   line(out, "\n%s%s%s: %lld tokens in %lld steps, %.2f ms; bound by %s, limit %.2f ms (%.0f %%)\n", bold,
        phase_name(p.phase), plain, static_cast<long long>(p.tokens), static_cast<long long>(p.steps),
-       p.wall_us / 1e3, phase_bound(p), p.limit_us() / 1e3, 100 * p.limit_us() / p.wall_us);
+       p.wall_us / 1e3, bound_name(p.bound()), p.limit_us() / 1e3, 100 * p.limit_us() / p.wall_us);
   line(out, "  %-18s %-30s %6s %9s %6s %9s %9s %8s %9s %-8s %5s  %s\n", "operator", "shape", "calls",
        "us/call", "share", "MFLOP", "KB", "FLOP/B", "limit us", "bound", "att.", "where the rest went");
   std::vector<const ProfileRow*> rows;
@@ -107,7 +86,7 @@ std::string profile_json(const Profile& p) {
     Json f;
     f["name"] = phase_name(phase.phase), f["wall_us"] = phase.wall_us, f["steps"] = phase.steps,
     f["tokens"] = phase.tokens;
-    f["limit_us"] = phase.limit_us(), f["bound"] = phase_bound(phase);
+    f["limit_us"] = phase.limit_us(), f["bound"] = bound_name(phase.bound());
     for (int l = 0; l < kLosses; ++l)
       f["loss_us"][loss_name(static_cast<Loss>(l))] = phase.loss_us(static_cast<Loss>(l));
     for (const ProfileRow& r : phase.rows) f["operators"].push_back(row_json(r));
