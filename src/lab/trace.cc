@@ -1,0 +1,139 @@
+#include "lab/trace.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "lab/workload_json.h"
+
+namespace ridge {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr int kRequests = 1, kEngine = 2;
+
+class TraceWriter {
+ public:
+  explicit TraceWriter(const Profile& p) : p_(p), origin_ns_(first_instant(p)) {
+    out_ = "{\"displayTimeUnit\":\"ns\",\"otherData\":";
+    append(about());
+    out_ += ",\"traceEvents\":[\n";
+  }
+
+  std::string write() {
+    name("process_name", kRequests, 0, "requests");
+    name("process_name", kEngine, 0, "engine");
+    name("thread_name", kEngine, 1, "steps and operators");
+    requests();
+    for (size_t i = 0; i < p_.steps.size(); ++i) step(i);
+    return out_ + "\n]}\n";
+  }
+
+ private:
+  static int64_t first_instant(const Profile& p) {
+    int64_t first = std::numeric_limits<int64_t>::max();
+    for (const StageSpan& s : p.stages) first = std::min(first, s.begin_ns);
+    for (const StepSlice& s : p.steps) first = std::min(first, s.begin_ns);
+    return first;
+  }
+
+  Json about() const {
+    return {{"workload", workload_json(p_.workload)},
+            {"machine", {{"cpu", p_.machine.cpu}, {"isa", p_.machine.isa}, {"threads", p_.threads}}},
+            {"provenance", {{"date", p_.date}, {"commit", p_.commit}, {"command", p_.command}}}};
+  }
+
+  void append(const Json& j) { out_ += j.dump(-1, ' ', false, Json::error_handler_t::replace); }
+  void event(const Json& j) {
+    if (!first_) out_ += ",\n";
+    first_ = false;
+    append(j);
+  }
+  void name(const char* what, int process, int64_t track, const std::string& value) {
+    event({{"ph", "M"}, {"name", what}, {"pid", process}, {"tid", track}, {"args", {{"name", value}}}});
+  }
+  void slice(const std::string& what, const char* category, int process, int64_t track, int64_t begin_ns,
+             int64_t end_ns, Json args) {
+    Json e = {{"ph", "X"},
+              {"name", what},
+              {"cat", category},
+              {"pid", process},
+              {"tid", track},
+              {"ts", static_cast<double>(begin_ns - origin_ns_) / 1e3},
+              {"dur", static_cast<double>(end_ns - begin_ns) / 1e3}};
+    if (!args.empty()) e["args"] = std::move(args);
+    event(e);
+  }
+
+  void requests() {
+    struct Life {
+      int64_t begin_ns, end_ns;
+    };
+    std::map<int64_t, Life> lives;
+    for (const StageSpan& s : p_.stages) {
+      const auto found = lives.try_emplace(s.request, Life{s.begin_ns, s.end_ns}).first;
+      found->second.begin_ns = std::min(found->second.begin_ns, s.begin_ns);
+      found->second.end_ns = std::max(found->second.end_ns, s.end_ns);
+    }
+    for (const auto& [id, life] : lives) {
+      name("thread_name", kRequests, id, text("request ", id));
+      slice(text("request ", id), "request", kRequests, id, life.begin_ns, life.end_ns, Json::object());
+    }
+    for (const StageSpan& s : p_.stages)
+      slice(stage_name(s.stage), "stage", kRequests, s.request, s.begin_ns, s.end_ns, Json::object());
+  }
+
+  void step(size_t index) {
+    const StepSlice& s = p_.steps[index];
+    int64_t far_bytes = 0;
+    for (const CallSlice& c : s.calls)
+      for (const DataClass d : {DataClass::kWeights, DataClass::kScales, DataClass::kKv})
+        far_bytes += c.cost.read_bytes[static_cast<size_t>(d)];
+    slice(phase_name(s.phase), "step", kEngine, 1, s.begin_ns, s.end_ns,
+          {{"step", index}, {"tokens", s.tokens}});
+    int64_t at = s.begin_ns;
+    const auto host_until = [&](int64_t end_ns) {
+      if (end_ns > at) slice("host", "host", kEngine, 1, at, end_ns, Json::object());
+    };
+    for (const CallSlice& c : s.calls) {
+      host_until(c.begin_ns);
+      call(c, far_bytes);
+      at = c.end_ns;
+    }
+    host_until(s.end_ns);
+  }
+
+  void call(const CallSlice& c, int64_t far_bytes) {
+    Occasion o;
+    o.measured_us = static_cast<double>(c.end_ns - c.begin_ns) / 1e3, o.reuse_bytes = far_bytes;
+    const Verdict v = judge(c.cost, p_.machine.at(p_.threads), o);
+    Json bytes = Json::object();
+    for (size_t d = 0; d < kDataClasses; ++d)
+      if (c.cost.read_bytes[d] + c.cost.written_bytes[d] > 0)
+        bytes[data_class_name(static_cast<DataClass>(d))] = {{"read", c.cost.read_bytes[d]},
+                                                             {"written", c.cost.written_bytes[d]}};
+    slice(c.op, "operator", kEngine, 1, c.begin_ns, c.end_ns,
+          {{"label", c.label},
+           {"shape", c.shape},
+           {"kernel", c.kernel},
+           {"flops", c.cost.total_flops()},
+           {"bytes", bytes},
+           {"limit_us", v.limit_us},
+           {"bound", bound_name(v.bound)},
+           {"attainment", v.attainment}});
+  }
+
+  const Profile& p_;
+  int64_t origin_ns_;
+  std::string out_;
+  bool first_ = true;
+};
+
+}  // namespace
+
+std::string trace_json(const Profile& profile) {
+  return TraceWriter(profile).write();
+}
+
+}  // namespace ridge

@@ -1,0 +1,106 @@
+#include "lab/trace.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "lab/example_profile.h"
+
+namespace ridge {
+namespace {
+
+using Json = nlohmann::json;
+
+int64_t ns(const Json& us) {
+  return std::llround(us.get<double>() * 1e3);
+}
+
+struct Parsed {
+  std::vector<Json> slices, metadata;
+};
+Parsed parse(const Profile& p) {
+  Parsed out;
+  const Json all = Json::parse(trace_json(p));
+  for (const Json& e : all.at("traceEvents")) (e.at("ph") == "X" ? out.slices : out.metadata).push_back(e);
+  return out;
+}
+
+TEST(Trace, A19_stages_of_a_request_sum_to_its_end_to_end_time) {
+  const Profile p = example_profile();
+  int64_t whole = 0, stages = 0;
+  for (const Json& e : parse(p).slices) {
+    if (e.at("cat") == "request") whole += ns(e.at("dur"));
+    if (e.at("cat") == "stage") stages += ns(e.at("dur"));
+  }
+  EXPECT_EQ(whole, 12'100'777 - 1'000'000);
+  EXPECT_EQ(stages, whole);
+}
+
+TEST(Trace, slices_of_a_step_fill_it_and_lie_inside_it) {
+  const Parsed t = parse(example_profile());
+  int steps = 0;
+  for (const Json& step : t.slices) {
+    if (step.at("cat") != "step") continue;
+    ++steps;
+    const int64_t begin = ns(step.at("ts")), end = begin + ns(step.at("dur"));
+    int64_t at = begin, inside = 0;
+    for (const Json& e : t.slices) {
+      if (e.at("cat") != "operator" && e.at("cat") != "host") continue;
+      if (ns(e.at("ts")) < begin || ns(e.at("ts")) >= end) continue;
+      EXPECT_EQ(ns(e.at("ts")), at) << "no gap and no overlap";
+      at += ns(e.at("dur")), inside += ns(e.at("dur"));
+    }
+    EXPECT_EQ(at, end);
+    EXPECT_EQ(inside, end - begin);
+  }
+  EXPECT_EQ(steps, 2);
+}
+
+TEST(Trace, calls_carry_their_account) {
+  const Profile p = example_profile();
+  int calls = 0;
+  for (const Json& e : parse(p).slices) {
+    if (e.at("cat") != "operator") continue;
+    ++calls;
+    const Json& a = e.at("args");
+    for (const char* key : {"shape", "kernel", "flops", "bytes", "limit_us", "bound", "attainment"})
+      EXPECT_TRUE(a.contains(key)) << key;
+    EXPECT_NEAR(a.at("attainment").get<double>(), a.at("limit_us").get<double>() / e.at("dur").get<double>(),
+                1e-9);
+  }
+  EXPECT_EQ(calls, 3);
+}
+
+TEST(Trace, times_start_at_the_first_instant_and_tracks_have_names) {
+  const Parsed t = parse(example_profile());
+  double first = 1e18;
+  std::map<std::pair<int, int64_t>, bool> used, named;
+  for (const Json& e : t.slices)
+    first = std::min(first, e.at("ts").get<double>()), used[{e.at("pid"), e.at("tid")}] = true;
+  for (const Json& e : t.metadata)
+    if (e.at("name") == "thread_name") named[{e.at("pid"), e.at("tid")}] = true;
+  EXPECT_EQ(first, 0);
+  EXPECT_EQ(used, named);
+}
+
+TEST(Trace, an_empty_profile_is_a_valid_trace) {
+  Profile p;
+  p.machine = example_machine();
+  EXPECT_TRUE(parse(p).slices.empty());
+}
+
+TEST(Trace, A23_overlapping_requests_keep_their_own_durations) {
+  Profile p;
+  p.machine = example_machine();
+  p.stages = {{1, Stage::kPrefill, 0, 10'300'000}, {2, Stage::kPrefill, 5'000'000, 2'990'000'000}};
+  std::map<int64_t, int64_t> whole;
+  for (const Json& e : parse(p).slices)
+    if (e.at("cat") == "request") whole[e.at("tid")] = ns(e.at("dur"));
+  EXPECT_EQ(whole[1], 10'300'000);
+  EXPECT_EQ(whole[2], 2'985'000'000);
+}
+
+}  // namespace
+}  // namespace ridge
