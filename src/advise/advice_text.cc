@@ -1,0 +1,61 @@
+#include <cstdio>
+
+#include "advise/score.h"
+
+namespace ridge {
+
+namespace {
+
+template <class... A>
+void line(std::string& out, const char* format, A... args) {
+  char buffer[1024];
+  std::snprintf(buffer, sizeof buffer, format, args...);
+  out += buffer;
+}
+
+std::string change_of(const Lever& l) {
+  return text(l.name, " ", l.from, " -> ", l.to);
+}
+
+void experiment_text(std::string& out, const AdviceRecord& r) {
+  line(out, "  measured: %+.1f %%", 100 * r.measured.value);
+  if (r.interval_known)
+    line(out, " [%+.1f, %+.1f], confidence %.1f %%%s", 100 * r.measured.low, 100 * r.measured.high,
+         100 * r.confidence, r.levers_tried > 1 ? text(" (", r.levers_tried, " levers tried)").c_str() : "");
+  line(out, "; %zu blocks of original, changed, changed, original; medians %.2f -> %.2f ms\n",
+       r.block_gains.size(), r.original_us / 1e3, r.changed_us / 1e3);
+  line(out, "  %s: %s\n", decision_name(r.decision), r.decision_reason.c_str());
+  if (r.quality.measured)
+    line(out,
+         "  quality: KL to the original %.2e nats a token (largest %.2e), same best token %.1f %% of %lld\n",
+         r.quality.kl_mean, r.quality.kl_max, 100 * r.quality.same_top,
+         static_cast<long long>(r.quality.tokens));
+  else if (r.changes_numerics)
+    line(out, "  quality: not measured, this lever changes numerics\n");
+}
+
+}  // namespace
+
+std::string advice_text(const AdviceRecord& r, bool color) {
+  const char *bold = color ? "\x1b[1m" : "", *plain = color ? "\x1b[0m" : "";
+  std::string out;
+  if (const LeverJudgement* c = r.choice()) {
+    line(out, "%sadvice: %s%s\n", bold, change_of(c->lever).c_str(), plain);
+    out += text("  why: ", c->reason, "\n");
+    if (c->predicted)
+      line(out, "  predicted: %+.1f %% less time [%+.1f, %+.1f]\n", 100 * c->gain.value, 100 * c->gain.low,
+           100 * c->gain.high);
+    if (!r.block_gains.empty()) experiment_text(out, r);
+  } else {
+    line(out, "%sadvice: none%s\n  no lever has a gain that is sure: keep the settings\n", bold, plain);
+  }
+  out += "  others considered:\n";
+  for (size_t i = 0; i < r.considered.size(); ++i)
+    if (static_cast<int>(i) != r.chosen) {
+      const LeverJudgement& j = r.considered[i];
+      out += text("    ", change_of(j.lever), ": ", j.declined ? "declined, " : "", j.reason, "\n");
+    }
+  return out;
+}
+
+}  // namespace ridge

@@ -1,0 +1,202 @@
+#include "advise/advise.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "account/recorder.h"
+#include "advise/experiment.h"
+#include "advise/quality.h"
+#include "lab/workload.h"
+
+namespace ridge {
+
+namespace {
+
+constexpr std::string_view kLeverNames =
+    "activations=f32|int8, kv=f32|f16|bf16|q8, threads=N, prefill-chunk=N, fuse-OPERATOR=on|off";
+
+Result<int64_t> positive(const Lever& lever) {
+  int64_t n = 0;
+  const char* end = lever.to.data() + lever.to.size();
+  if (const auto [stop, error] = std::from_chars(lever.to.data(), end, n);
+      error != std::errc{} || stop != end || n < 1 || n > int64_t{1} << 30)
+    return invalid_argument("lever ", lever.name, "=", printable(lever.to), ": needs a number from 1 on");
+  return n;
+}
+
+/// Submit to last token; microseconds.
+Result<double> timed_run(InferenceEngine& engine, const std::vector<int32_t>& prompt, int64_t output) {
+  Request request;
+  request.prompt = prompt;
+  request.max_new_tokens = output;
+  const int64_t begin = now_ns();
+  RIDGE_TRY(engine.submit(std::move(request)).status());
+  while (!engine.idle()) {
+    RIDGE_ASSIGN(const auto events, engine.step());
+    for (const TokenEvent& e : events)
+      if (e.finish == Finish::kError) return e.error;
+  }
+  return static_cast<double>(now_ns() - begin) / 1e3;
+}
+
+/// The other arm: the same model, one setting changed, on a device of its own where threads differ.
+struct Changed {
+  std::unique_ptr<CpuDevice> device;
+  std::unique_ptr<InferenceEngine> engine;
+};
+Result<Changed> change(Session& session, const SessionOptions& options, const Lever& lever) {
+  SessionOptions other = options;
+  RIDGE_TRY(apply_lever(lever, &other));
+  Changed c;
+  if (lever.name == "threads") {
+    RIDGE_ASSIGN(c.device, CpuDevice::create(other.cpu));
+  }
+  Device& device = c.device ? static_cast<Device&>(*c.device) : session.device();
+  RIDGE_ASSIGN(c.engine, InferenceEngine::create(device, session.model(), other.engine));
+  return c;
+}
+
+Status test_lever(Session& session, const SessionOptions& options, const AdviseOptions& wanted, int levers,
+                  const std::vector<int32_t>& prompt, AdviceRecord* record) {
+  const Lever& lever = record->choice()->lever;
+  RIDGE_ASSIGN(const Changed changed, change(session, options, lever));
+  ExperimentOptions e;
+  e.budget_s = wanted.budget_s, e.confidence = wanted.confidence, e.levers_tried = levers;
+  e.interrupted = wanted.interrupted;
+  if (wanted.progress) e.progress = [&](double share) { wanted.progress("experiment", share); };
+  RIDGE_TRY(run_experiment([&] { return timed_run(session.engine(), prompt, wanted.output_tokens); },
+                           [&] { return timed_run(*changed.engine, prompt, wanted.output_tokens); }, e,
+                           record));
+  record->changes_numerics = changes_numerics(lever);
+  if (!record->changes_numerics || wanted.quality_tokens < 2) return {};
+  if (wanted.progress) wanted.progress("quality", 0);
+  RIDGE_ASSIGN(const std::vector<int32_t> ids, session.encode_text(fixed_text()));
+  const int64_t tokens = std::min(wanted.quality_tokens, options.engine.kv.context - 1);
+  RIDGE_ASSIGN(record->quality, quality_cost(session.engine(), *changed.engine, ids, tokens));
+  return {};
+}
+
+Result<Profile> profile_workload(Session& session, const Machine& machine, const AdviseOptions& wanted,
+                                 const std::vector<int32_t>& prompt) {
+  // The first run touches memory and writes plans: not what a server repeats.
+  RIDGE_TRY(timed_run(session.engine(), prompt, wanted.output_tokens).status());
+  Profiler profiler;
+  session.engine().set_observer(&profiler);
+  Status status;
+  for (int run = 0; run < 2 && status.ok(); ++run) {
+    if (wanted.interrupted && wanted.interrupted()) status = Status(Code::kCancelled, "interrupted");
+    if (status.ok()) status = timed_run(session.engine(), prompt, wanted.output_tokens).status();
+  }
+  session.engine().set_observer(nullptr);
+  RIDGE_TRY(status);
+  return profiler.finish(machine, session.device().team().threads());
+}
+
+std::string name_of(const Lever& l) {
+  return text(l.name, " ", l.from, " -> ", l.to);
+}
+
+}  // namespace
+
+Result<Lever> parse_lever(const std::string& written) {
+  const size_t equals = written.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == written.size())
+    return invalid_argument("--lever ", printable(written), ": use auto or one of ", kLeverNames);
+  const Lever lever{written.substr(0, equals), "", written.substr(equals + 1)};
+  SessionOptions scratch;
+  RIDGE_TRY(apply_lever(lever, &scratch));
+  return lever;
+}
+
+Status apply_lever(const Lever& l, SessionOptions* options) {
+  EngineOptions& e = options->engine;
+  const auto unknown = [&](const char* wanted) {
+    return invalid_argument("lever ", l.name, "=", printable(l.to), ": use ", wanted);
+  };
+  if (l.name == "activations") {
+    if (l.to != "f32" && l.to != "int8") return unknown("f32 or int8");
+    e.formats.activations = l.to == "f32" ? ActivationFormat::kF32 : ActivationFormat::kInt8;
+  } else if (l.name == "kv") {
+    const std::pair<const char*, DType> types[] = {
+        {"f32", kF32}, {"f16", kF16}, {"bf16", kBF16}, {"q8", kI8}};
+    const auto found =
+        std::find_if(std::begin(types), std::end(types), [&](auto& t) { return l.to == t.first; });
+    if (found == std::end(types)) return unknown("f32, f16, bf16 or q8");
+    e.kv.k_type = e.kv.v_type = found->second;
+  } else if (l.name == "threads") {
+    RIDGE_ASSIGN(const int64_t n, positive(l));
+    options->cpu.threads = static_cast<int>(n);
+  } else if (l.name == "prefill-chunk") {
+    RIDGE_ASSIGN(e.prefill_tokens, positive(l));
+  } else if (l.name.rfind("fuse-", 0) == 0) {
+    const AnyOperator* op = find_operator(l.name.substr(5));
+    if (op == nullptr || op->replaces().empty())
+      return invalid_argument("lever ", printable(l.name), ": no fused operator has that name");
+    if (l.to != "on" && l.to != "off") return unknown("on or off");
+    if (l.to == "on")
+      e.plan.fusions.insert(op->name());
+    else
+      e.plan.fusions.erase(op->name());
+  } else {
+    return invalid_argument("no lever is called ", printable(l.name), ": use ", kLeverNames);
+  }
+  return {};
+}
+
+bool changes_numerics(const Lever& l) {
+  return l.name == "activations" || l.name == "kv";
+}
+
+std::vector<FusedOperator> fused_operators() {
+  std::vector<FusedOperator> fused;
+  for (const AnyOperator* op : operators())
+    if (!op->replaces().empty())
+      fused.push_back({op->name(), {op->replaces().begin(), op->replaces().end()}});
+  return fused;
+}
+
+Result<Advised> advise(Session& session, const SessionOptions& options, const Machine& machine,
+                       const AdviseOptions& wanted) {
+  RIDGE_ASSIGN(const std::vector<int32_t> prompt, plain_prompt(session, wanted.prompt_tokens));
+  if (wanted.progress) wanted.progress("profile", 0);
+  Advised out;
+  RIDGE_ASSIGN(out.profile, profile_workload(session, machine, wanted, prompt));
+  Profile& p = out.profile;
+  p.workload = workload_of(session, options.engine, session.device().describe());
+  p.workload.prompt_tokens = wanted.prompt_tokens, p.workload.output_tokens = wanted.output_tokens;
+  p.date = wanted.date, p.commit = wanted.commit, p.command = wanted.command;
+
+  AdviceRecord base;
+  base.workload = p.workload, base.cpu = machine.cpu, base.isa = machine.isa, base.threads = p.threads;
+  base.date = wanted.date, base.commit = wanted.commit;
+  const auto fused = fused_operators();
+  const std::vector<Lever> possible = levers_of(p, fused);
+  for (const Lever& lever : possible) base.considered.push_back(predict(p, lever, fused));
+  if (wanted.levers.empty()) {
+    base.chosen = choose(base.considered);
+    out.records.push_back(base);
+  }
+  for (Lever lever : wanted.levers) {
+    AdviceRecord r = base;
+    for (const Lever& l : possible)
+      if (l.name == lever.name) lever.from = l.from;
+    for (size_t i = 0; i < possible.size(); ++i)
+      if (possible[i].name == lever.name && possible[i].to == lever.to) r.chosen = static_cast<int>(i);
+    if (r.chosen < 0) {
+      if (lever.from.empty() || lever.from == lever.to)
+        return invalid_argument("lever ", lever.name, "=", lever.to, " is how the workload runs already");
+      r.chosen = static_cast<int>(r.considered.size());
+      r.considered.push_back(predict(p, lever, fused));
+    }
+    out.records.push_back(std::move(r));
+  }
+  for (AdviceRecord& r : out.records) {
+    r.summary = r.choice() == nullptr ? "no lever has a gain that is sure: keep the settings"
+                                      : name_of(r.choice()->lever);
+    if (r.choice() == nullptr || !wanted.experiment) continue;
+    RIDGE_TRY(test_lever(session, options, wanted, static_cast<int>(out.records.size()), prompt, &r));
+  }
+  return out;
+}
+
+}  // namespace ridge

@@ -1,0 +1,36 @@
+#pragma once
+// The experiment that could refute a prediction: two arms, interleaved, paired, and a verdict.
+
+#include <functional>
+
+#include "lab/advice_record.h"
+
+namespace ridge {
+
+/// One run of one arm; microseconds.
+using Arm = std::function<Result<double>()>;
+
+struct ExperimentOptions {
+  double budget_s = 20;  // of all runs; at least one block runs
+  int max_blocks = 40;
+  double confidence = 0.95;  // of all intervals together, when several levers are tried
+  int levers_tried = 1;
+  std::function<bool()> interrupted;  // asked between runs
+  std::function<void(double share)> progress;
+  std::function<int64_t()> clock_ns;  // default now_ns(); tests bring their own
+};
+
+/// Blocks of original, changed, changed, original: a drift of the clock that is linear in time falls on both
+/// alike (case A33). One run of each arm before that is kept apart (case A28). Fills the measured part of
+/// `record` and decides.
+Status run_experiment(const Arm& original, const Arm& changed, const ExperimentOptions& options,
+                      AdviceRecord* record);
+
+/// Fewest blocks that an interval of the median needs at this confidence.
+int64_t least_blocks(double confidence);
+
+/// held: the measured interval excludes 0, meets the predicted one, and the sign is the predicted one;
+/// refuted: it excludes 0 and one of the others fails; no decision: it includes 0, or there is none.
+void decide(AdviceRecord* record);
+
+}  // namespace ridge

@@ -1,0 +1,117 @@
+#include "advise/row_change.h"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+namespace ridge {
+
+std::vector<int64_t> shape_dims(const std::string& shape) {
+  std::vector<int64_t> dims;
+  for (size_t at = 0; at < shape.size() && shape[at] >= '0' && shape[at] <= '9';) {
+    dims.push_back(std::atoll(shape.c_str() + at));
+    at = shape.find('x', at);
+    if (at == std::string::npos) break;
+    ++at;
+  }
+  return dims;
+}
+
+static std::vector<std::string> words(const std::string& formats) {
+  std::istringstream in(formats);
+  std::vector<std::string> out;
+  for (std::string w; in >> w;) out.push_back(w);
+  return out;
+}
+bool is_quantized_format(const std::string& formats) {
+  const auto all = words(formats);
+  return std::any_of(all.begin(), all.end(), [](const auto& w) { return w[0] == 'q'; });
+}
+bool has_format(const std::string& formats, const std::string& one) {
+  const auto all = words(formats);
+  return std::find(all.begin(), all.end(), one) != all.end();
+}
+std::string without_format(const std::string& formats, const std::string& one) {
+  std::string out;
+  for (const std::string& w : words(formats))
+    if (w != one) out += text(out.empty() ? "" : " ", w);
+  return out;
+}
+
+RowChange unchanged(const Profile& p, const ProfileRow& r) {
+  const auto dims = shape_dims(r.shape);
+  return {r.cost, r.formats, dims.empty() ? 1 : dims[0], p.threads, 1, false};
+}
+
+namespace {
+
+/// The rate of whatever kernel of `op` takes those formats, at the nearest measured number of tokens.
+double rate_of(const Machine& m, const std::string& op, const RowChange& c) {
+  const KernelRate* best = nullptr;
+  const auto distance = [&](const KernelRate& k) {
+    return std::fabs(std::log(static_cast<double>(std::max<int64_t>(1, k.rows)) /
+                              static_cast<double>(std::max<int64_t>(1, c.tokens))));
+  };
+  for (const KernelRate& k : m.kernels) {
+    if (k.op != op || k.dtypes != c.formats || k.threads != m.at(c.threads).threads) continue;
+    if (best == nullptr || distance(k) < distance(*best)) best = &k;
+  }
+  return best != nullptr ? best->flops : 0;
+}
+
+double metered(const Verdict& v) {
+  return v.loss(Loss::kLaunch) + v.loss(Loss::kOccupancy) + v.loss(Loss::kTail) + v.loss(Loss::kImbalance) +
+         v.loss(Loss::kWait) + v.loss(Loss::kBarrier) + v.loss(Loss::kHostGap);
+}
+double modelled(const Verdict& v) {
+  return v.limit_us + v.loss(Loss::kShape) + v.loss(Loss::kConversion);
+}
+
+/// limit' at the best and the worst attainment that the operator's other rows show.
+Interval by_attainment(const ProfilePhase& phase, const ProfileRow& row, double limit_us) {
+  double best = 0, worst = 1;
+  for (const ProfileRow& r : phase.rows)
+    if (r.op == row.op && !r.verdict.defect && r.verdict.attainment > 0)
+      best = std::max(best, r.verdict.attainment), worst = std::min(worst, r.verdict.attainment);
+  if (best == 0) best = 1;
+  return {limit_us / std::min(1.0, best), 0, limit_us / worst};
+}
+
+// Rows of one run repeat about so well.
+constexpr double kRepeats = 0.02;
+
+}  // namespace
+
+Interval changed_time(const Profile& p, const ProfilePhase& phase, const ProfileRow& row,
+                      const RowChange& c) {
+  Occasion o = row.occasion;
+  o.measured_us = 1e18;  // room for every loss: what is wanted is the model, not its share of a time
+  o.barrier_us = o.imbalance_us = o.occupancy_us = 0;
+  const double now = modelled(judge(row.cost, p.machine.at(p.threads), o));
+  o.calls = std::max<int64_t>(1, std::llround(static_cast<double>(row.calls) * c.calls_ratio));
+  o.kernel_flops = rate_of(p.machine, row.op, c);
+  const bool known = o.kernel_flops > 0;
+  if (!known && !c.other_kernel) o.kernel_flops = row.occasion.kernel_flops;
+  const Verdict then = judge(c.cost, p.machine.at(c.threads), o);
+
+  const double will = modelled(then);
+  // One thread meets nobody.
+  const double kept = metered(row.verdict) * (c.threads == 1 && p.threads > 1 ? 0 : c.calls_ratio);
+  const double rest = row.time_us - metered(row.verdict);
+  Interval t{will + kept + (rest - now), 0, 0};
+  t.high = t.low;
+  const auto include = [&](double us) { t.low = std::min(t.low, us), t.high = std::max(t.high, us); };
+  if (now > 0) include(rest * will / now + kept);
+  if (c.other_kernel && !known) {
+    const Interval comparable = by_attainment(phase, row, then.limit_us);
+    include(comparable.low), include(comparable.high);
+  }
+  // Mostly unexplained: what takes the time may be something that the lever does not touch.
+  if (row.verdict.loss(Loss::kUnexplained) > 0.5 * row.time_us) include(row.time_us);
+  t.low = std::max(t.low - kRepeats * row.time_us, then.limit_us);
+  t.high = std::max(t.high + kRepeats * row.time_us, t.low);
+  t.value = (t.low + t.high) / 2;
+  return t;
+}
+
+}  // namespace ridge

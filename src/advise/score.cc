@@ -1,0 +1,142 @@
+#include "advise/score.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "lab/workload_json.h"
+
+namespace ridge {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json interval_json(const Interval& i) {
+  return {{"low", i.low}, {"value", i.value}, {"high", i.high}};
+}
+
+Json judgement_json(const LeverJudgement& j) {
+  Json out = {{"lever", j.lever.name},
+              {"from", j.lever.from},
+              {"to", j.lever.to},
+              {"declined", j.declined},
+              {"reason", j.reason}};
+  if (j.predicted) out["predicted_gain"] = interval_json(j.gain);
+  return out;
+}
+
+void count_line(std::string_view line, Score* s) {
+  try {
+    const Json j = Json::parse(line);
+    const std::string decision = j.at("decision");
+    if (decision == decision_name(Decision::kHeld) || decision == decision_name(Decision::kRefuted)) {
+      const double predicted = j.at("chosen").at("predicted_gain").at("value"),
+                   measured = j.at("experiment").at("gain");
+      ++(decision == decision_name(Decision::kHeld) ? s->held : s->refuted);
+      s->sign_right += predicted * measured > 0;
+    } else {
+      s->undecided += decision == decision_name(Decision::kNoDecision);
+    }
+  } catch (const nlohmann::json::exception&) {
+    ++s->unreadable;
+  }
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+std::string advice_json(const AdviceRecord& r) {
+  Json j;
+  j["considered"] = Json::array();
+  for (const LeverJudgement& l : r.considered) j["considered"].push_back(judgement_json(l));
+  j["chosen"] = r.choice() != nullptr ? judgement_json(*r.choice()) : Json(nullptr);
+  j["decision"] = decision_name(r.decision), j["decision_reason"] = r.decision_reason;
+  if (!r.block_gains.empty()) {
+    Json& e = j["experiment"];
+    e["order"] = "original changed changed original";
+    e["blocks"] = r.block_gains.size(), e["block_gains"] = r.block_gains;
+    e["original_us"] = r.original_us, e["changed_us"] = r.changed_us;
+    e["first_original_us"] = r.first_original_us, e["first_changed_us"] = r.first_changed_us;
+    e["gain"] = r.measured.value, e["levers_tried"] = r.levers_tried;
+    if (r.interval_known) e["measured_gain"] = interval_json(r.measured), e["confidence"] = r.confidence;
+  }
+  if (r.quality.measured)
+    j["quality"] = {{"tokens", r.quality.tokens},
+                    {"kl_mean_nats", r.quality.kl_mean},
+                    {"kl_max_nats", r.quality.kl_max},
+                    {"same_top_token", r.quality.same_top}};
+  j["workload"] = workload_json(r.workload);
+  j["machine"] = {{"cpu", r.cpu}, {"isa", r.isa}, {"threads", r.threads}};
+  j["provenance"] = {{"date", r.date}, {"commit", r.commit}, {"runs", 4 * r.block_gains.size()}};
+  return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Status append_score(const std::string& path, const AdviceRecord& record) {
+  std::error_code ignored;
+  const auto folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+  const Descriptor file(open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
+  const auto failed = [&](const char* what) {
+    return io_error(path, ": cannot ", what, ": ", std::strerror(errno));
+  };
+  if (file.get() < 0) return failed("open");
+  if (flock(file.get(), LOCK_EX) != 0) return failed("lock");
+  const off_t end = lseek(file.get(), 0, SEEK_END);
+  if (end < 0) return failed("seek");
+  char last = '\n';
+  if (end > 0 && pread(file.get(), &last, 1, end - 1) != 1) return failed("read");
+  // A line that a crash tore must not swallow this one.
+  const std::string line = (last == '\n' ? "" : "\n") + advice_json(record) + "\n";
+  const ssize_t written = write(file.get(), line.data(), line.size());
+  if (written == static_cast<ssize_t>(line.size())) return {};
+  const Status status = failed(written < 0 ? "append" : "append the whole line, is the disk full");
+  if (ftruncate(file.get(), end) != 0) return failed("take back a part of a line");
+  return status;
+}
+
+Result<Score> read_score(const std::string& path) {
+  Score s;
+  if (!std::filesystem::exists(path)) return s;
+  RIDGE_ASSIGN(const std::string content, read_file(path, 256 << 20));
+  for (size_t at = 0; at < content.size();) {
+    const size_t end = std::min(content.find('\n', at), content.size());
+    if (end > at) count_line(std::string_view(content).substr(at, end - at), &s);
+    at = end + 1;
+  }
+  return s;
+}
+
+std::string score_text(const Score& s) {
+  return text("score: ", s.held, " held, ", s.refuted, " refuted, ", s.undecided,
+              " without decision; sign right in ", s.sign_right, " of ", s.held + s.refuted, " decided",
+              s.unreadable > 0 ? text("; ", s.unreadable, " lines unreadable") : "");
+}
+
+std::string default_score_path() {
+  if (const char* path = std::getenv("RIDGE_ADVICE")) return path;
+  const char* home = std::getenv("HOME");
+  return text(home != nullptr ? home : ".", "/.cache/ridge/advice.jsonl");
+}
+
+}  // namespace ridge

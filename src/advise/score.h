@@ -1,0 +1,28 @@
+#pragma once
+// The score: what was predicted, what was measured, one JSON line for each, kept over runs.
+
+#include <string>
+
+#include "lab/advice_record.h"
+
+namespace ridge {
+
+/// One object on one line: docs/json.md. Carries workload, machine and provenance.
+std::string advice_json(const AdviceRecord& record);
+std::string advice_text(const AdviceRecord& record, bool color);
+
+struct Score {
+  int64_t held = 0, refuted = 0, undecided = 0;
+  int64_t sign_right = 0;  // of held + refuted
+  int64_t unreadable = 0;  // lines
+};
+std::string score_text(const Score& score);
+
+/// Appends one line: whole, or not at all (a lock, one write, cut back when it fell short).
+Status append_score(const std::string& path, const AdviceRecord& record);
+/// An absent file is an empty score. Lines that are no advice are counted, not fatal.
+Result<Score> read_score(const std::string& path);
+/// $RIDGE_ADVICE, else ~/.cache/ridge/advice.jsonl.
+std::string default_score_path();
+
+}  // namespace ridge

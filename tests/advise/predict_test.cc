@@ -1,0 +1,197 @@
+#include "advise/predict.h"
+
+#include <gtest/gtest.h>
+
+#include "advise/effects.h"
+#include "advise/row_change.h"
+#include "lab/example_profile.h"
+
+namespace ridge {
+namespace {
+
+const std::vector<FusedOperator> kFused = {{"add_rms_norm", {"add", "rms_norm"}}};
+
+double wall(const Profile& p) {
+  double us = 0;
+  for (const ProfilePhase& phase : p.phases) us += phase.wall_us;
+  return us;
+}
+
+TEST(Predict, int8_activations_pay_where_unpacking_and_f32_arithmetic_bind) {
+  const Profile p = example_profile();
+  const LeverJudgement j = predict(p, {"activations", "f32", "int8"}, kFused);
+  ASSERT_TRUE(j.predicted);
+  EXPECT_FALSE(j.declined) << j.reason;
+  // Prefill's linear: 17.18 GFLOP at 80 GFLOP/s with two threads, then at 400: 214.7 ms -> 42.9 ms.
+  const double saved = 17.179869184e9 * (1 / 80e9 - 1 / 400e9) * 1e6 / wall(p);
+  EXPECT_LE(j.gain.low, saved);
+  EXPECT_GE(j.gain.high, saved * 0.98);
+  EXPECT_GT(j.gain.low, 0.5);
+  EXPECT_NE(j.reason.find("compute"), std::string::npos) << j.reason;
+}
+
+TEST(Predict, the_way_back_to_f32_is_priced_as_slower_and_declined) {
+  const LeverJudgement j = predict(example_profile(true), {"activations", "int8", "f32"}, kFused);
+  ASSERT_TRUE(j.predicted);
+  EXPECT_TRUE(j.declined);
+  EXPECT_LT(j.gain.high, 0);
+  EXPECT_EQ(j.reason.rfind("slower", 0), 0u) << j.reason;
+}
+
+TEST(Predict, smaller_kv_pays_where_decode_reads_the_cache_from_memory) {
+  Profile p = example_profile(true);
+  p.phases.erase(p.phases.begin());  // decode alone
+  const LeverJudgement q8 = predict(p, {"kv", "f16", "q8"}, kFused);
+  ASSERT_TRUE(q8.predicted);
+  EXPECT_FALSE(q8.declined) << q8.reason;
+  // 128 MiB of f16 codes become 64 MiB of codes and 4 bytes a head of 128: (64 + 2) / 128 of the bytes are
+  // left.
+  const ProfileRow& attention = p.phases[0].rows[1];
+  EXPECT_NEAR(q8.gain.high, attention.time_us * (1 - 66.0 / 128) / wall(p),
+              0.03 * attention.time_us / wall(p));
+  const LeverJudgement f32 = predict(p, {"kv", "f16", "f32"}, kFused);
+  EXPECT_TRUE(f32.declined);
+  EXPECT_LT(f32.gain.high, 0);
+  EXPECT_NEAR(f32.gain.value, -attention.time_us / wall(p), 0.1);
+}
+
+TEST(Predict, A41_a_lever_whose_term_does_not_bind_is_declined_with_the_reason) {
+  Profile p = example_profile();
+  p.phases.pop_back();  // prefill alone: attention is compute-bound, and small
+  const LeverJudgement j = predict(p, {"kv", "f16", "q8"}, kFused);
+  ASSERT_TRUE(j.predicted);
+  EXPECT_TRUE(j.declined);
+  EXPECT_NE(j.reason.find("its term does not bind"), std::string::npos) << j.reason;
+  EXPECT_NE(j.reason.find("compute 100 %"), std::string::npos) << j.reason;
+}
+
+TEST(Predict, A41_a_format_equal_in_bytes_promises_nothing) {
+  const LeverJudgement j = predict(example_profile(), {"kv", "f16", "bf16"}, kFused);
+  EXPECT_TRUE(j.declined);
+  EXPECT_LT(j.gain.high, 0.05);
+  EXPECT_GT(j.gain.low, -0.05);
+}
+
+TEST(Predict, A35_a_queue_is_not_a_kernels_fault) {
+  Profile p = example_profile();
+  p.stages = {{1, Stage::kQueue, 0, 9'500}, {1, Stage::kPrefill, 9'500, 10'000}};
+  EXPECT_NEAR(queue_share(p), 0.95, 1e-12);
+  for (const Lever& lever : levers_of(p, kFused)) {
+    const LeverJudgement j = predict(p, lever, kFused);
+    EXPECT_TRUE(j.declined);
+    EXPECT_FALSE(j.predicted);
+    EXPECT_NE(j.reason.find("queueing"), std::string::npos);
+  }
+}
+
+TEST(Predict, A25_a_row_above_its_limit_gives_no_advice) {
+  Profile p = example_profile();
+  for (ProfilePhase& phase : p.phases)
+    for (ProfileRow& r : phase.rows) r.verdict.defect = true;
+  const LeverJudgement j = predict(p, {"activations", "f32", "int8"}, kFused);
+  EXPECT_FALSE(j.predicted);
+  EXPECT_TRUE(j.declined);
+}
+
+TEST(Predict, one_thread_instead_of_two_is_slower_where_compute_binds) {
+  const LeverJudgement j = predict(example_profile(), {"threads", "2", "1"}, kFused);
+  ASSERT_TRUE(j.predicted);
+  EXPECT_TRUE(j.declined);
+  EXPECT_LT(j.gain.value, -0.5);
+  const LeverJudgement back = predict(example_profile(false, 1), {"threads", "1", "2"}, kFused);
+  EXPECT_GT(back.gain.low, 0.2);
+  EXPECT_FALSE(predict(example_profile(), {"threads", "2", "7"}, kFused).predicted);
+}
+
+TEST(Predict, A2_chunks_read_the_cache_as_often_as_counted_by_hand) {
+  // 1000 in chunks of 256: 256 + 512 + 768 + 1000 cached tokens are read, in 4 steps.
+  EXPECT_EQ(chunk_steps(1000, 256), 4);
+  EXPECT_EQ(chunk_keys(1000, 256), 2536);
+  EXPECT_EQ(chunk_keys(1000, 1000), 1000);
+  EXPECT_EQ(chunk_keys(1000, 4096), 1000);
+}
+
+TEST(Predict, a_chunk_that_changes_no_step_is_declined) {
+  const LeverJudgement j = predict(example_profile(), {"prefill-chunk", "128", "256"}, kFused);
+  EXPECT_FALSE(j.predicted);
+  EXPECT_TRUE(j.declined);
+  EXPECT_NE(j.reason.find("1 step either way"), std::string::npos) << j.reason;
+}
+
+TEST(Predict, A46_smaller_chunks_never_promise_a_gain_where_compute_binds) {
+  double before = 1;
+  for (const int chunk : {64, 32, 16, 8, 1}) {
+    const LeverJudgement j = predict(example_profile(), {"prefill-chunk", "128", text(chunk)}, kFused);
+    ASSERT_TRUE(j.predicted) << chunk;
+    EXPECT_TRUE(j.declined) << chunk;
+    EXPECT_LE(j.gain.low, before) << "more steps, more weight reads, never a better worst case";
+    before = j.gain.low + 1e-9;
+  }
+}
+
+TEST(Predict, fusing_two_calls_saves_between_a_read_and_the_shorter_call) {
+  Profile p = example_profile();
+  ProfilePhase& decode = p.phases[1];
+  Cost moved;
+  moved.read_bytes[at(DataClass::kActivations)] = moved.written_bytes[at(DataClass::kActivations)] = 32768;
+  decode.rows.insert(decode.rows.begin(), example_row(p.machine, 2, "add", "1x4096", "", 8, moved, 4000, 0));
+  decode.rows.insert(decode.rows.begin(),
+                     example_row(p.machine, 2, "rms_norm", "1x4096", "f32", 8, moved, 6000, 0));
+  decode.wall_us += 10000;
+  const LeverJudgement j = predict(p, {"fuse-add_rms_norm", "off", "on"}, kFused);
+  ASSERT_TRUE(j.predicted) << j.reason;
+  EXPECT_GT(j.gain.low, 0);
+  EXPECT_NEAR(j.gain.high, 4000 / wall(p), 1e-9);
+  EXPECT_FALSE(predict(example_profile(), {"fuse-add_rms_norm", "off", "on"}, kFused).predicted);
+}
+
+TEST(Predict, every_lever_of_a_profile_is_listed_once) {
+  const auto levers = levers_of(example_profile(), kFused);
+  for (size_t i = 0; i < levers.size(); ++i) {
+    EXPECT_NE(levers[i].from, levers[i].to) << levers[i].name;
+    for (size_t k = 0; k < i; ++k)
+      EXPECT_FALSE(levers[i].name == levers[k].name && levers[i].to == levers[k].to) << levers[i].name;
+  }
+  // activations, three KV formats, one thread, chunks 64 and 256, one fusion.
+  EXPECT_EQ(levers.size(), 8u);
+}
+
+TEST(Predict, the_largest_lower_bound_is_chosen_not_the_largest_promise) {
+  LeverJudgement wide{{"a", "", ""}, true, false, "", {0.01, 0.3, 0.6}},
+      sure{{"b", "", ""}, true, false, "", {0.1, 0.12, 0.14}},
+      declined{{"c", "", ""}, true, true, "", {0.5, 0.5, 0.5}};
+  EXPECT_EQ(choose({wide, sure, declined}), 1);
+  EXPECT_EQ(choose({declined}), -1);
+  EXPECT_EQ(choose({}), -1);
+}
+
+TEST(Predict, unknown_levers_and_formats_are_refused_by_name) {
+  for (const Lever& lever :
+       {Lever{"colour", "", "red"}, Lever{"kv", "f16", "q3"}, Lever{"activations", "f32", "fp8"}}) {
+    const LeverJudgement j = predict(example_profile(), lever, kFused);
+    EXPECT_FALSE(j.predicted);
+    EXPECT_NE(j.reason.find(lever.name == "colour" ? "colour" : lever.to), std::string::npos) << j.reason;
+  }
+}
+
+TEST(RowChange, a_row_that_changes_nothing_keeps_its_time) {
+  const Profile p = example_profile();
+  for (const ProfilePhase& phase : p.phases)
+    for (const ProfileRow& r : phase.rows) {
+      if (r.op == "host") continue;
+      const Interval t = changed_time(p, phase, r, unchanged(p, r));
+      EXPECT_TRUE(t.contains(r.time_us)) << r.op;
+      EXPECT_NEAR(t.value, r.time_us, 0.5 * r.time_us) << r.op << " " << t.low << " " << t.high;
+    }
+}
+
+TEST(RowChange, shapes_and_formats_are_read) {
+  EXPECT_EQ(shape_dims("512x1536x576"), (std::vector<int64_t>{512, 1536, 576}));
+  EXPECT_EQ(shape_dims("schedule"), std::vector<int64_t>{});
+  EXPECT_TRUE(is_quantized_format("i8 q4_1"));
+  EXPECT_FALSE(is_quantized_format("i8 f16"));
+  EXPECT_EQ(without_format("i8 q4_1 f32", "i8"), "q4_1 f32");
+}
+
+}  // namespace
+}  // namespace ridge

@@ -1,0 +1,103 @@
+#include "advise/score.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "advise/quality.h"
+#include "base/files.h"
+#include "lab/example_advice.h"
+#include "lab/example_profile.h"
+
+namespace ridge {
+namespace {
+
+class ScoreFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() /
+              text("ridge_score_", ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::remove_all(folder_);
+    path_ = folder_ / "deep" / "advice.jsonl";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::filesystem::path folder_;
+  std::string path_;
+};
+
+TEST_F(ScoreFile, counts_what_was_appended_and_carries_workload_and_provenance) {
+  AdviceRecord r = example_advice(example_profile());
+  ASSERT_TRUE(append_score(path_, r).ok());
+  r.decision = Decision::kRefuted, r.measured.value = -0.1;
+  ASSERT_TRUE(append_score(path_, r).ok());
+  r.decision = Decision::kNoDecision;
+  ASSERT_TRUE(append_score(path_, r).ok());
+  const auto score = read_score(path_);
+  ASSERT_TRUE(score.ok());
+  EXPECT_EQ(score->held, 1);
+  EXPECT_EQ(score->refuted, 1);
+  EXPECT_EQ(score->undecided, 1);
+  EXPECT_EQ(score->sign_right, 1);
+  EXPECT_EQ(score->unreadable, 0);
+  std::ifstream in(path_);
+  std::string line;
+  for (int lines = 0; std::getline(in, line); ++lines) {
+    const auto j = nlohmann::json::parse(line);
+    EXPECT_EQ(j.at("workload").at("prompt_tokens"), 128);
+    EXPECT_EQ(j.at("provenance").at("runs"), 32);
+    EXPECT_EQ(j.at("chosen").at("predicted_gain").at("low"), 0.551);
+    EXPECT_EQ(j.at("quality").at("tokens"), 47);
+  }
+}
+
+TEST_F(ScoreFile, a_torn_line_costs_only_itself) {
+  std::filesystem::create_directories(folder_ / "deep");
+  std::ofstream(path_) << "{\"decision\":\"held\"}\n[1]\n{\"chosen\":{\"lev";
+  ASSERT_TRUE(append_score(path_, example_advice(example_profile())).ok());
+  const auto score = read_score(path_);
+  ASSERT_TRUE(score.ok());
+  EXPECT_EQ(score->held, 1);
+  EXPECT_EQ(score->unreadable, 3);
+}
+
+TEST_F(ScoreFile, an_absent_file_is_an_empty_score) {
+  const auto score = read_score(path_);
+  ASSERT_TRUE(score.ok());
+  EXPECT_EQ(score->held + score->refuted + score->undecided + score->unreadable, 0);
+}
+
+TEST_F(ScoreFile, a_path_that_cannot_be_written_is_named) {
+  const Status status = append_score("/proc/no/advice.jsonl", AdviceRecord{});
+  EXPECT_EQ(status.code(), Code::kIo);
+  EXPECT_NE(status.message().find("/proc/no/advice.jsonl"), std::string::npos);
+}
+
+TEST(AdviceText, says_prediction_measurement_verdict_and_declines) {
+  const std::string said = advice_text(example_advice(example_profile()), false);
+  for (const char* part :
+       {"activations f32 -> int8", "+63.8 % less time [+55.1, +72.5]", "+62.0 % [+60.0, +66.0]", "held",
+        "KL to the original 1.20e-03", "kv f16 -> q8: declined, its term does not bind"})
+    EXPECT_NE(said.find(part), std::string::npos) << part << "\n" << said;
+}
+
+TEST(Quality, divergence_by_hand) {
+  // p = (1/2, 1/2), q = (1/4, 3/4): ln 2 / 2 + ln(2/3) / 2. Logits are free up to a constant.
+  const std::vector<float> p = {3, 3},
+                           q = {static_cast<float>(std::log(0.25)), static_cast<float>(std::log(0.75))};
+  EXPECT_NEAR(kl_divergence(p, q), 0.5 * std::log(2) + 0.5 * std::log(2.0 / 3), 1e-7);
+  EXPECT_EQ(kl_divergence(p, p), 0);
+}
+
+TEST(Quality, tokens_that_are_ruled_out) {
+  const float no = -std::numeric_limits<float>::infinity();
+  const std::vector<float> p = {0, no}, q = {0, 0}, r = {no, 0};
+  EXPECT_NEAR(kl_divergence(p, q), std::log(2), 1e-12);
+  EXPECT_TRUE(std::isinf(kl_divergence(q, p)));
+  EXPECT_TRUE(std::isinf(kl_divergence(p, r)));
+}
+
+}  // namespace
+}  // namespace ridge
