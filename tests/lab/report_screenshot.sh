@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Loads a report page in headless Chromium, light and dark, wide and narrow: fails on a console message, a blocked
+# or attempted request or an empty picture, and leaves the pictures to be looked at.
+# usage: report_screenshot.sh PAGE.html [FOLDER]
+set -euo pipefail
+page=${1:?usage: report_screenshot.sh PAGE.html [FOLDER]}
+folder=${2:-$(mktemp -d)}
+page=$(realpath "$page")
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || {
+  echo "report_screenshot: needs Chromium: apt-get install chromium" >&2
+  exit 2
+}
+mkdir -p "$folder"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+# Root may not use the sandbox of Chromium.
+sandbox=()
+[ "$(id -u)" -ne 0 ] || sandbox=(--no-sandbox)
+
+failed=0
+shoot() { # NAME WIDTH HEIGHT [OPTION…]
+  local name=$1 width=$2 height=$3
+  shift 3
+  timeout 120 "$browser" --headless "${sandbox[@]}" --disable-gpu --hide-scrollbars --enable-logging=stderr --v=0 \
+    --user-data-dir="$scratch/$name" --window-size="$width,$height" --screenshot="$folder/$name.png" "$@" \
+    "file://$page" >"$scratch/$name.log" 2>&1 || { echo "$name: Chromium failed" && failed=1; }
+  if grep -E 'CONSOLE|Refused to|ERR_' "$scratch/$name.log"; then
+    echo "$name: the page complained" && failed=1
+  fi
+  # A page of one colour makes a tiny picture.
+  if [ "$(stat -c %s "$folder/$name.png" 2>/dev/null || echo 0)" -lt 40000 ]; then
+    echo "$name: no picture, or an empty one" && failed=1
+  fi
+}
+shoot wide 1280 3200
+shoot narrow 400 4200
+shoot dark 1280 3200 --blink-settings=preferredColorScheme=0
+echo "pictures in $folder"
+exit $failed
