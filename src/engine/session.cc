@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/memory_plan.h"
 #include "formats/tokenizer_gguf.h"
 
 namespace ridge {
@@ -45,6 +46,16 @@ std::string restore(const std::string& rendered, const std::vector<std::string>&
   }
 }
 
+/// Refuses a file whose weights and cache are more than this process may take, before any of it is read. A
+/// file without a sound configuration is the loader's to refuse.
+Status check_room(const GgufFile& file, const EngineOptions& options) {
+  const auto config = read_decoder_config(file);
+  const auto room = memory_room();
+  if (!config.ok() || !room.ok()) return {};
+  RIDGE_ASSIGN(const MemoryPlan plan, plan_memory(file, *config, options));
+  return check_memory_plan(plan, *room).within(file.path());
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::open(const std::string& path, const SessionOptions& options) {
@@ -58,6 +69,7 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& path, const Se
     if (!parsed.ok()) return parsed.status().within(text(path, ": tokenizer.chat_template"));
     s->template_ = parsed.take();
   }
+  RIDGE_TRY(check_room(*s->file_, options.engine));
   RIDGE_ASSIGN(s->device_, CpuDevice::create(options.cpu));
   RIDGE_ASSIGN(s->model_, load_model(*s->device_, *s->file_));
   if (s->tokenizer_->vocab() != s->model_->config().vocab)
