@@ -59,6 +59,22 @@ TEST(CApiErrors, null_is_taken_where_something_is_given_back) {
   ridge_string_destroy(nullptr);
 }
 
+TEST(CApiErrors, a_tensor_has_the_layout_of_dlpacks) {
+  // Offsets of DLTensor and of the structs in it, on platforms with pointers of 8 bytes (DLPack 1.0).
+  static_assert(sizeof(void*) == 8);
+  EXPECT_EQ(offsetof(ridge_tensor, data), 0u);
+  EXPECT_EQ(offsetof(ridge_tensor, device.device_type), 8u);
+  EXPECT_EQ(offsetof(ridge_tensor, device.device_id), 12u);
+  EXPECT_EQ(offsetof(ridge_tensor, ndim), 16u);
+  EXPECT_EQ(offsetof(ridge_tensor, dtype.code), 20u);
+  EXPECT_EQ(offsetof(ridge_tensor, dtype.bits), 21u);
+  EXPECT_EQ(offsetof(ridge_tensor, dtype.lanes), 22u);
+  EXPECT_EQ(offsetof(ridge_tensor, shape), 24u);
+  EXPECT_EQ(offsetof(ridge_tensor, strides), 32u);
+  EXPECT_EQ(offsetof(ridge_tensor, byte_offset), 40u);
+  EXPECT_EQ(sizeof(ridge_tensor), 48u);
+}
+
 // A struct as a newer header might have it.
 struct NewerInfo {
   ridge_operator_info known;

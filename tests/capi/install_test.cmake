@@ -1,4 +1,4 @@
-# cmake -Dbuild=… -Dconsumer=… -Dgenerator=… -Dversion=… -Dc=… -Dcxx=… -P install_test.cmake
+# cmake -Dbuild=… -Dconsumer=… -Dexample=… -Dlibdir=… -Dgenerator=… -Dversion=… -Dc=… -Dcxx=… -P install_test.cmake
 # Installs `build` into a folder of its own, copies the consumer beside it, builds it there as a C and as a C++ project,
 # and runs what came out. Fails with the output of the step that failed.
 
@@ -31,6 +31,19 @@ foreach(language C CXX)
   endif()
 endforeach()
 
+# Without CMake: the command that the examples show, and what pkg-config says, where there is one.
+set(here ${work}/prefix)
+step(${c} -std=c11 -I${here}/include ${example} -o ${work}/plain -L${here}/${libdir} -lridge -lstdc++ -lm -pthread)
+step(${work}/plain)
+find_program(pkg_config NAMES pkg-config pkgconf)
+if(pkg_config AND EXISTS ${here}/${libdir}/pkgconfig/ridge.pc)
+  set(ENV{PKG_CONFIG_PATH} ${here}/${libdir}/pkgconfig)
+  step(${pkg_config} --cflags --libs "ridge = ${version}")
+  separate_arguments(flags UNIX_COMMAND "${output}")
+  step(${c} -std=c11 ${example} -o ${work}/by_pkg_config ${flags})
+  step(${work}/by_pkg_config)
+endif()
+
 # A version that this one cannot stand for is refused.
 execute_process(COMMAND ${CMAKE_COMMAND} -S ${work}/consumer -B ${work}/build-newer -G ${generator}
   -DCMAKE_PREFIX_PATH=${work}/prefix -DCMAKE_C_COMPILER=${c} -Dlanguage=C -Dwanted=99.0
@@ -40,7 +53,7 @@ if(result EQUAL 0)
 endif()
 
 # Nothing in what is installed points back to where it was built.
-file(GLOB_RECURSE texts ${work}/prefix/*.cmake ${work}/prefix/*.h)
+file(GLOB_RECURSE texts ${here}/*.cmake ${here}/*.h ${here}/*.pc)
 foreach(text IN LISTS texts)
   file(READ ${text} content)
   if(content MATCHES "${build}" OR content MATCHES "nlohmann|ridge_warnings")
