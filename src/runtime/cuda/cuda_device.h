@@ -1,0 +1,58 @@
+#pragma once
+// An NVIDIA GPU as a device. CUDA errors become a Status that names the call.
+
+#include <cuda_runtime_api.h>
+
+#include "runtime/device.h"
+
+namespace ridge {
+
+/// "cudaMalloc: cudaErrorMemoryAllocation, out of memory", or ok.
+Status cuda_status(cudaError_t error, const char* call);
+
+class CudaDevice : public Device {
+ public:
+  /// The `ordinal`-th GPU. Errors: kNotFound without a GPU or driver; kDeclined, by name, for one that is not
+  /// of compute capability 9.0: the kernels use its instructions.
+  static Result<std::unique_ptr<CudaDevice>> create(int ordinal = 0);
+  const Target& target() const override { return target_; }
+  std::string describe() const override { return description_; }
+  Result<std::unique_ptr<Stream>> create_stream() override;
+  Result<Buffer> allocate(int64_t bytes) override;
+  Status upload(void* to_device, const void* from_host, int64_t bytes) override;
+  Status download(void* to_host, const void* from_device, int64_t bytes) override;
+  int multiprocessors() const { return multiprocessors_; }
+  int ordinal() const { return ordinal_; }
+
+ private:
+  Target target_{"cuda", Isa::none};
+  std::string description_;
+  int ordinal_ = 0, multiprocessors_ = 0;
+};
+
+class CudaStream final : public Stream {
+ public:
+  /// Counters by which the blocks of one call agree who is last. Zero between calls: every kernel leaves them
+  /// so.
+  static constexpr int64_t kArrivals = int64_t{1} << 20;
+
+  static Result<std::unique_ptr<Stream>> create(CudaDevice& device);
+  ~CudaStream() override;
+  const Target& target() const override { return device_.target(); }
+  Status synchronize() override;
+  cudaStream_t native() const { return stream_; }
+  uint32_t* arrivals() const { return static_cast<uint32_t*>(arrivals_.data()); }  // [kArrivals]
+  int multiprocessors() const { return device_.multiprocessors(); }
+
+ private:
+  explicit CudaStream(CudaDevice& device) : device_(device) {}
+  CudaDevice& device_;
+  cudaStream_t stream_ = nullptr;
+  Buffer arrivals_;
+};
+
+inline CudaStream& as_cuda(Stream& stream) {
+  return static_cast<CudaStream&>(stream);
+}
+
+}  // namespace ridge
