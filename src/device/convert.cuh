@@ -76,4 +76,25 @@ __device__ __forceinline__ uint4 pack(const float (&in)[kVector<T>]) {
   }
 }
 
+/// Eight elements in registers, whatever their type.
+template <class T>
+__device__ __forceinline__ void load8(const T* p, float (&out)[8]) {
+  if constexpr (sizeof(T) == 2) {
+    unpack<T>(*reinterpret_cast<const uint4*>(p), out);
+  } else {
+    const float4 a = reinterpret_cast<const float4*>(p)[0], b = reinterpret_cast<const float4*>(p)[1];
+    out[0] = a.x, out[1] = a.y, out[2] = a.z, out[3] = a.w, out[4] = b.x, out[5] = b.y, out[6] = b.z,
+    out[7] = b.w;
+  }
+}
+template <class T>
+__device__ __forceinline__ void store8(T* p, const float (&in)[8]) {
+  if constexpr (sizeof(T) == 2) {
+    *reinterpret_cast<uint4*>(p) = pack<T>(in);
+  } else {
+    reinterpret_cast<float4*>(p)[0] = {in[0], in[1], in[2], in[3]};
+    reinterpret_cast<float4*>(p)[1] = {in[4], in[5], in[6], in[7]};
+  }
+}
+
 }  // namespace ridge::device

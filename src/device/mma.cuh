@@ -20,4 +20,24 @@ __device__ __forceinline__ void mma(float (&d)[4], const uint32_t (&a)[4], uint3
     ptx::mma_m16n8k16_f16(d, a, b0, b1);
 }
 
+/// An operand of wgmma in shared memory: rows of 64 elements of 16 bits (128 bytes), 16-byte places exchanged
+/// by swizzle_128(), 8 rows to 1024 bytes, the first aligned to 1024. A step of 16 along k adds 32 bytes to
+/// `shared`.
+__device__ __forceinline__ uint64_t matrix_descriptor(uint32_t shared) {
+  constexpr uint64_t kLeading = 1, kStrideOf8Rows = 1024 >> 4, kSwizzle128 = 1;
+  return uint64_t{(shared & 0x3ffff) >> 4} | kLeading << 16 | kStrideOf8Rows << 32 | kSwizzle128 << 62;
+}
+/// Byte offset of 16-byte place `place` of `row` in such an operand.
+__device__ __forceinline__ uint32_t swizzle_128(int row, int place) {
+  return row * 128 + ((place ^ (row & 7)) * 16);
+}
+
+template <class T>
+__device__ __forceinline__ void wgmma_m64n64k16(float (&d)[32], uint64_t a, uint64_t b) {
+  if constexpr (kDTypeOf<T> == kBF16)
+    ptx::wgmma_m64n64k16_bf16(d, a, b);
+  else
+    ptx::wgmma_m64n64k16_f16(d, a, b);
+}
+
 }  // namespace ridge::device

@@ -9,18 +9,20 @@
 
 namespace ridge::cuda {
 
-template <class T>
+/// T: type of K and V. Io: of q and out; f32 queries and probabilities are multiplied as two terms of T each.
+template <class T, class Io = T>
 struct AttentionDecodeCall {
-  device::Fresh<T> out;            // [batch, heads, head_dim]
+  device::Fresh<Io> out;           // [batch, heads, head_dim]
   device::Fresh<float> lse;        // [batch, heads] natural, or none; -inf for an empty sequence
-  device::Fresh<const T> q;        // [batch, heads, head_dim]
+  device::Fresh<const Io> q;       // [batch, heads, head_dim]
   const T* k = nullptr;            // pages of [page_size, kv_heads, head_dim] through the strides below.
   const T* v = nullptr;            // Read before the wait, but for the last `unsettled` tokens of a sequence.
   const int32_t* pages = nullptr;  // [batch, table_stride]; only entries of live keys are used as addresses
-  const int32_t* lengths = nullptr;  // [batch]; 0 gives zeros
+  const int64_t* lengths = nullptr;  // [batch]; 0 gives zeros
   device::Fresh<float> partials;     // decode_partial_bytes()
   device::Fresh<uint32_t>
-      arrivals;  // [batch * kv_heads * head tiles], 0 before the first call; every call leaves 0
+      arrivals;        // [batch * kv_heads * head tiles], 0 before the first call; every call leaves 0
+  int64_t groups = 0;  // kv_heads * ceil(ratio / Traits::kRows)
   int64_t batch = 0, heads = 0, kv_heads = 0, ratio = 0;  // ratio: heads / kv_heads
   int64_t page_size = 0, page_stride = 0, slot_stride = 0, head_stride = 0, table_stride = 0;  // elements
   int64_t q_stride = 0, out_stride = 0;
@@ -28,6 +30,7 @@ struct AttentionDecodeCall {
   int32_t unsettled =
       INT32_MAX;                 // tokens at a sequence's end that launches of this step may still be writing
   bool lengths_settled = false;  // lengths and pages were complete before the step
+  bool whole_pages = false;      // page_size is a multiple of 16
   int page_shift = -1;           // log2(page_size), or -1
   float scale = 1, softcap = 0;  // softcap 0: none
 };
@@ -37,6 +40,8 @@ struct DecodeTraits {
   static constexpr int kHeadDim = kHeadDimIn, kRows = kRowsIn;  // kRows: query heads of a unit, 8 or 16
   static constexpr int kWarps = kWarpsIn, kStages = kStagesIn, kBlocksPerSm = kBlocksPerSmIn,
                        kThreads = kWarps * 32;
+  // Matrix steps loaded together: registers for latency.
+  static constexpr int kBatch = kHeadDim / 16 < 8 ? kHeadDim / 16 : kRows == 16 && kHeadDim > 128 ? 4 : 8;
   static constexpr int kStageKeys = 16, kTileKeys = kStageKeys * kWarps;
   static constexpr int kStride = kHeadDim + 8;  // elements between keys in the ring
   static constexpr int kStageBytes = 2 * kStageKeys * kStride * 2;
@@ -50,11 +55,17 @@ struct DecodeTraits {
   static_assert(kHeadDim % 16 == 0 && (kRows == 8 || kRows == 16) && kStages >= 2);
 };
 
+/// Blocks of a call: whole shares, at least one.
+template <class Traits>
+int64_t decode_blocks(int multiprocessors, int64_t groups) {
+  const int64_t resident = int64_t{multiprocessors} * Traits::kBlocksPerSm;
+  return groups > resident ? groups : resident / groups * groups;
+}
 /// Bytes of `partials`: two slots a block, for the unit that began before its share and for the one that ends
 /// after it.
 template <class Traits>
-int64_t decode_partial_bytes(int multiprocessors) {
-  return int64_t{multiprocessors} * Traits::kBlocksPerSm * 2 * Traits::kPartialFloats * 4;
+int64_t decode_partial_bytes(int multiprocessors, int64_t groups) {
+  return decode_blocks<Traits>(multiprocessors, groups) * 2 * Traits::kPartialFloats * 4;
 }
 
 __device__ __forceinline__ int32_t ceil_div_32(int32_t a, int32_t b) {
@@ -62,8 +73,8 @@ __device__ __forceinline__ int32_t ceil_div_32(int32_t a, int32_t b) {
 }
 
 /// The first key that a query at the end of `length` keys sees.
-template <class T>
-__device__ __forceinline__ int32_t first_seen(const AttentionDecodeCall<T>& call, int32_t length) {
+template <class T, class Io>
+__device__ __forceinline__ int32_t first_seen(const AttentionDecodeCall<T, Io>& call, int32_t length) {
   return call.window > 0 && length > call.window ? length - static_cast<int32_t>(call.window) : 0;
 }
 
@@ -74,30 +85,30 @@ struct DecodePiece {
   int32_t unit_begin, tile_end;                 // in the line of tiles: the unit's start, this piece's end
   int32_t begin_key, end_key;                   // the sequence's live keys (begin: of its window)
   int32_t first_key, last_key;      // this piece's; first_key is a multiple of 16, maybe below begin_key
-  int32_t first_block, last_block;  // that share the unit
+  int32_t first_share, last_share;  // that hold the unit
 };
 
-/// The line of tiles and this block's share of it: the first `longer` blocks have one tile more.
+/// The line of tiles and this block's share of it: the first `longer` shares have one tile more. Share s is
+/// worked on by blocks s * groups + group.
 struct DecodePlan {
-  const int32_t* sequence_begin;  // shared: tiles before sequence i, of one group; [batch + 1]
-  int32_t tiles_each, longer, begin, end, groups;
+  const int32_t* sequence_begin;  // shared: tiles before sequence i; [batch + 1]
+  int32_t tiles_each, longer, begin, end, groups, share, group;
   int32_t sequence;  // the one that holds the tile last asked for
 
-  __device__ int32_t share_begin(int32_t block) const { return block * tiles_each + min(block, longer); }
-  __device__ int32_t block_of(int32_t tile) const {
+  __device__ int32_t share_begin(int32_t s) const { return s * tiles_each + min(s, longer); }
+  __device__ int32_t share_of(int32_t tile) const {
     const int32_t border = longer * (tiles_each + 1);
     return tile < border ? tile / (tiles_each + 1) : longer + (tile - border) / tiles_each;
   }
-  /// Where block `block` leaves its sums of the unit that begins at `unit_begin`.
-  __device__ int32_t slot(int32_t block, int32_t unit_begin) const {
-    return 2 * block + (share_begin(block) > unit_begin ? 0 : 1);
+  /// Where the block of share `s` and this group leaves its sums of the unit that begins at `unit_begin`.
+  __device__ int64_t slot(int32_t s, int32_t unit_begin) const {
+    return 2 * (int64_t{s} * groups + group) + (share_begin(s) > unit_begin ? 0 : 1);
   }
 
-  template <class Traits, class T>
-  __device__ DecodePiece piece_at(const AttentionDecodeCall<T>& call, int32_t tile) {
-    while (sequence_begin[sequence + 1] * groups <= tile) ++sequence;
+  template <class Traits, class T, class Io>
+  __device__ DecodePiece piece_at(const AttentionDecodeCall<T, Io>& call, int32_t tile) {
+    while (sequence_begin[sequence + 1] <= tile) ++sequence;
     const int32_t tiles = sequence_begin[sequence + 1] - sequence_begin[sequence];
-    const int32_t inside = tile - sequence_begin[sequence] * groups, group = inside / tiles;
     const int32_t ratio = static_cast<int32_t>(call.ratio), head_tiles = ceil_div_32(ratio, Traits::kRows);
     DecodePiece p;
     p.sequence = sequence;
@@ -106,30 +117,30 @@ struct DecodePlan {
     const int32_t head_tile = group - p.kv_head * head_tiles;
     p.head = p.kv_head * ratio + head_tile * Traits::kRows;
     p.rows = min(Traits::kRows, ratio - head_tile * Traits::kRows);
-    p.unit_begin = tile - (inside - group * tiles);
+    p.unit_begin = sequence_begin[sequence];
     p.tile_end = min(end, p.unit_begin + tiles);
-    p.end_key = call.lengths[sequence];
+    p.end_key = static_cast<int32_t>(call.lengths[sequence]);
     p.begin_key = first_seen(call, p.end_key);
     const int32_t base = p.begin_key / Traits::kStageKeys * Traits::kStageKeys;
     p.first_key = base + (tile - p.unit_begin) * Traits::kTileKeys;
     p.last_key = min(p.end_key, base + (p.tile_end - p.unit_begin) * Traits::kTileKeys);
-    p.first_block = block_of(p.unit_begin);
-    p.last_block = block_of(p.unit_begin + tiles - 1);
+    p.first_share = share_of(p.unit_begin);
+    p.last_share = share_of(p.unit_begin + tiles - 1);
     return p;
   }
 };
 
 /// Tiles of one group of a sequence.
-template <class Traits, class T>
-__device__ __forceinline__ int32_t sequence_tiles(const AttentionDecodeCall<T>& call, int64_t sequence) {
-  const int32_t length = max(0, call.lengths[sequence]);
+template <class Traits, class T, class Io>
+__device__ __forceinline__ int32_t sequence_tiles(const AttentionDecodeCall<T, Io>& call, int64_t sequence) {
+  const int32_t length = static_cast<int32_t>(max(int64_t{0}, call.lengths[sequence]));
   const int32_t skipped = first_seen(call, length) / Traits::kStageKeys * Traits::kStageKeys;
   return ceil_div_32(length - skipped, Traits::kTileKeys);
 }
 
 /// Sums the tiles of all sequences into `sequence_begin` and finds this block's share. All threads call it.
-template <class Traits, class T>
-__device__ DecodePlan plan_decode(const AttentionDecodeCall<T>& call, int32_t* sequence_begin) {
+template <class Traits, class T, class Io>
+__device__ DecodePlan plan_decode(const AttentionDecodeCall<T, Io>& call, int32_t* sequence_begin) {
   __shared__ int32_t warp_sums[Traits::kWarps];
   __shared__ int32_t start;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, batch = static_cast<int32_t>(call.batch);
@@ -156,32 +167,32 @@ __device__ DecodePlan plan_decode(const AttentionDecodeCall<T>& call, int32_t* s
 
   DecodePlan plan;
   plan.sequence_begin = sequence_begin;
-  plan.groups =
-      static_cast<int32_t>(call.kv_heads) * ceil_div_32(static_cast<int32_t>(call.ratio), Traits::kRows);
-  const int32_t total = sequence_begin[call.batch] * plan.groups, block = static_cast<int32_t>(blockIdx.x);
-  const int32_t blocks = max(1, min(static_cast<int32_t>(gridDim.x), total));
-  plan.tiles_each = total / blocks;
-  plan.longer = total - plan.tiles_each * blocks;
-  const bool works = block < blocks;
-  plan.begin = works ? plan.share_begin(block) : 0;
-  plan.end = works ? plan.share_begin(block + 1) : 0;
+  plan.groups = static_cast<int32_t>(call.groups);
+  const int32_t total = sequence_begin[batch];
+  plan.share = static_cast<int32_t>(blockIdx.x) / plan.groups;
+  plan.group = static_cast<int32_t>(blockIdx.x) - plan.share * plan.groups;
+  const int32_t shares = max(1, min(static_cast<int32_t>(gridDim.x) / plan.groups, total));
+  plan.tiles_each = total / shares;
+  plan.longer = total - plan.tiles_each * shares;
+  const bool works = plan.share < shares;
+  plan.begin = works ? plan.share_begin(plan.share) : 0;
+  plan.end = works ? plan.share_begin(plan.share + 1) : 0;
   for (int32_t s = first; s < last; ++s)
-    if (sequence_begin[s] * plan.groups <= plan.begin && plan.begin < sequence_begin[s + 1] * plan.groups)
-      start = s;
+    if (sequence_begin[s] <= plan.begin && plan.begin < sequence_begin[s + 1]) start = s;
   __syncthreads();
   plan.sequence = plan.begin < plan.end ? start : 0;
   return plan;
 }
 
 /// Zeros, and -inf as log-sum-exp, for the sequences without keys.
-template <class Traits, class T>
-__device__ __forceinline__ void store_empty(const AttentionDecodeCall<T>& call, device::Waited waited) {
+template <class Traits, class T, class Io>
+__device__ __forceinline__ void store_empty(const AttentionDecodeCall<T, Io>& call, device::Waited waited) {
   float* const lse = call.lse.after(waited);
   for (int64_t s = blockIdx.x; s < call.batch; s += gridDim.x) {
     if (call.lengths[s] > 0) continue;
-    T* const row = call.out.after(waited) + s * call.out_stride;
+    Io* const row = call.out.after(waited) + s * call.out_stride;
     for (int64_t i = threadIdx.x; i < call.heads * Traits::kHeadDim; i += Traits::kThreads)
-      row[i] = device::from_float<T>(0);
+      row[i] = device::from_float<Io>(0);
     if (lse)
       for (int64_t h = threadIdx.x; h < call.heads; h += Traits::kThreads)
         lse[s * call.heads + h] = -INFINITY;

@@ -2,15 +2,14 @@
 // gemm_tokens: y[tokens, out] = x[tokens, in] · w[out, in]ᵀ for 2 … 64 tokens. 16-bit in, f32 sums. Limit:
 // read bandwidth of w, so everything here serves an unbroken stream of it.
 //
-// The matrix step has 16 rows of w as its a and 8 tokens as its b. A lane copies (cp.async) the 16 bytes of
-// w, 8 values of k, that it will hold in a, into a place of shared memory that only it reads; both operands
-// permute k alike (device/mma.cuh). So the ring of w, kStages deep, needs no barrier and no swizzle: it is a
-// register file without registers. x goes through shared memory in chunks of kDepth, two of them, rows padded
-// by 64 bytes so that the lanes of a quarter warp hit different banks. A block owns kRows rows; kWarpsRows x
-// kWarpsDepth warps divide its rows and its depth. The kCluster blocks of a cluster own the same rows and
-// divide the chunks of `in`. Sums meet in shared memory, warps first, then blocks, each in the order of
-// depth, so the result does not depend on timing. The blocks of the cluster divide that work by rows. Bytes
-// of shared memory an SM for each byte of w at 64 tokens: 1 in, 1 out, 4 / kTiles of x.
+// The matrix step has 16 rows of w as its a and 8 tokens as its b. Each warp copies (cp.async) its own rows
+// of w into a ring of its own, kStages deep, so the ring needs no block barrier; 16-byte places are swizzled
+// so that ldmatrix hits eight different banks. x goes through shared memory in chunks of kDepth, two of them,
+// rows padded by 16 bytes. A block owns kRows rows; kWarpsRows x kWarpsDepth warps divide its rows and its
+// depth. The kCluster blocks of a cluster own the same rows and take chunks of `in` in turns. Sums meet in
+// shared memory, warps first, then blocks, each in the order of depth, so the result does not depend on
+// timing. The blocks divide that work by rows. Bytes of shared memory an SM for each byte of w at 64 tokens:
+// 1 in, 1 out, 4 / kTiles of x.
 
 #include "base/checked.h"
 #include "device/convert.cuh"
@@ -31,7 +30,7 @@ struct GemmTokensTraits {
   static constexpr int kBlocksPerSm = kBlocksPerSmIn;
   static constexpr int kThreads = kWarpsRows * kWarpsDepth * 32;
   static constexpr int kRows = kWarpsRows * kTiles * 16;
-  static constexpr int kStride = kDepth + 32;  // elements between tokens in shared memory
+  static constexpr int kStride = kDepth + 8;  // elements between tokens in shared memory
   static constexpr int kChunkStages = kDepth / kWarpsDepth / (32 * kUnroll);  // of a warp in a chunk
   static constexpr int kStageBytes = kUnroll * kTiles * 2 * kThreads * 16;
   static constexpr int kChunkBytes = kTokens * kStride * 2;
@@ -55,14 +54,14 @@ __device__ __forceinline__ void copy_weights(uint32_t place, const T* const (&ro
 #pragma unroll
       for (int u = 0; u < Traits::kUnroll; ++u) {
         const bool live = k + 32 * u < in;
-        device::ptx::copy_async_16(place + ((u * Traits::kTiles + m) * 2 + h) * Traits::kThreads * 16,
-                                   row[m][h] + (live ? k + 32 * u : 0), live ? 16 : 0);
+        device::ptx::copy_async_16_l2_256(place + ((u * Traits::kTiles + m) * 2 + h) * Traits::kThreads * 16,
+                                          row[m][h] + (live ? k + 32 * u : 0), live ? 16 : 0);
       }
 }
 
 /// Starts the copy of x[0 .. kTokens, first .. first + kDepth] into a chunk; what lies outside x becomes 0.
-template <class Traits, class T>
-__device__ __forceinline__ void copy_chunk(uint32_t chunk, const T* x, const LinearCall<T>& call,
+template <class Traits, class T, class Y>
+__device__ __forceinline__ void copy_chunk(uint32_t chunk, const T* x, const LinearCall<T, T, Y>& call,
                                            int64_t token0, int64_t first) {
   constexpr int kVectors = Traits::kDepth / 8;
 #pragma unroll 4
@@ -75,42 +74,47 @@ __device__ __forceinline__ void copy_chunk(uint32_t chunk, const T* x, const Lin
   }
 }
 
-/// Multiplies one stage, `a` being this lane's place in it, with the tokens of a chunk; `b`: this lane's
-/// place there.
+/// This lane's 16 bytes of a tile of 8 rows x 32 of depth: row g, places t ^ (g / 2), so that 8 rows of one
+/// place lie in different banks.
+__device__ __forceinline__ uint32_t tile_place(int row, int place) {
+  return (row * 4 + (place ^ (row >> 1 & 3))) * 16;
+}
+
+/// Multiplies one stage of the warp's ring with the tokens of a chunk. `a`: the stage, this lane's ldmatrix
+/// row in it; `b`: this lane's ldmatrix row of the chunk at the stage's first k. A step waits for the one
+/// before it on the same sums, so all tiles take the first half of depth before any takes the second.
 template <class Traits, class T>
 __device__ __forceinline__ void multiply_stage(float (&sum)[Traits::kTiles][Traits::kTokens / 8][4],
-                                               const unsigned char* a, const T* b) {
+                                               uint32_t a, uint32_t b) {
+  constexpr int kTokenTiles = Traits::kTokens / 8;
 #pragma unroll
   for (int u = 0; u < Traits::kUnroll; ++u) {
-    uint4 w[Traits::kTiles][2];
+    uint32_t w[2][Traits::kTiles][4], x[kTokenTiles][4];
 #pragma unroll
-    for (int m = 0; m < Traits::kTiles; ++m)
+    for (int half = 0; half < 2; ++half)
 #pragma unroll
-      for (int h = 0; h < 2; ++h)
-        w[m][h] =
-            *reinterpret_cast<const uint4*>(a + ((u * Traits::kTiles + m) * 2 + h) * Traits::kThreads * 16);
+      for (int m = 0; m < Traits::kTiles; ++m)
+        device::ptx::load_matrix_x4(w[half][m],
+                                    (a ^ (half * 32)) + (u * Traits::kTiles + m) * 2 * Traits::kThreads * 16);
 #pragma unroll
-    for (int n = 0; n < Traits::kTokens / 8; ++n) {
-      const uint4 x = *reinterpret_cast<const uint4*>(b + n * 8 * Traits::kStride + u * 32);
+    for (int n = 0; n < kTokenTiles; ++n)
+      device::ptx::load_matrix_x4(x[n], b + (n * 8 * Traits::kStride + u * 32) * 2);
 #pragma unroll
-      for (int m = 0; m < Traits::kTiles; ++m) {
-        const uint32_t first[4] = {w[m][0].x, w[m][1].x, w[m][0].y, w[m][1].y},
-                       second[4] = {w[m][0].z, w[m][1].z, w[m][0].w, w[m][1].w};
-        device::mma<T>(sum[m][n], first, x.x, x.y);
-        device::mma<T>(sum[m][n], second, x.z, x.w);
-      }
-    }
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+      for (int n = 0; n < kTokenTiles; ++n)
+#pragma unroll
+        for (int m = 0; m < Traits::kTiles; ++m)
+          device::mma<T>(sum[m][n], w[half][m], x[n][2 * half], x[n][2 * half + 1]);
   }
 }
 
 /// Adds the partial sums of warps and blocks, then writes this block's share of the rows.
-template <class Traits, class T>
-__device__ __forceinline__ void store_sums(const float* sums, const LinearCall<T>& call,
+template <class Traits, class T, class Y>
+__device__ __forceinline__ void store_sums(const float* sums, const LinearCall<T, T, Y>& call,
                                            device::Waited waited, int64_t token0, int64_t row0) {
   constexpr int kShare = Traits::kRows / Traits::kCluster, kQuads = kShare / 4;
   const int rank = Traits::kCluster > 1 ? static_cast<int>(device::ptx::cluster_rank()) : 0;
-  T* const y = call.y.after(waited);
-  const T* const residual = call.residual.after(waited);
   for (int i = threadIdx.x; i < Traits::kTokens * kQuads; i += Traits::kThreads) {
     const int token = i / kQuads, r = rank * kShare + i % kQuads * 4;
     if (token0 + token >= call.tokens) break;
@@ -129,27 +133,24 @@ __device__ __forceinline__ void store_sums(const float* sums, const LinearCall<T
     for (int j = 0; j < 4; ++j) {
       const int64_t row = row0 + r + j;
       if (row >= call.out) break;
-      float v = total[j];
-      if (call.bias) v += device::to_float(call.bias[row]);
-      if (residual) v += device::to_float(residual[(token0 + token) * call.residual_stride + row]);
-      y[(token0 + token) * call.y_stride + row] = device::from_float<T>(v);
+      store_output(call, waited, token0 + token, row, total[j]);
     }
   }
 }
 
-template <class Traits, class T>
+template <class Traits, class T, class Y>
 __global__ __launch_bounds__(Traits::kThreads,
                              Traits::kBlocksPerSm) void gemm_tokens(device::Upstream upstream,
-                                                                    LinearCall<T> call) {
+                                                                    LinearCall<T, T, Y> call) {
   extern __shared__ __align__(128) unsigned char shared[];
   constexpr int kStages = Traits::kStages, kChunkStages = Traits::kChunkStages;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
   const int warp_rows = warp / Traits::kWarpsDepth, warp_depth = warp % Traits::kWarpsDepth;
   const int64_t row0 = int64_t{blockIdx.x} / Traits::kCluster * Traits::kRows,
                 token0 = int64_t{blockIdx.y} * Traits::kTokens;
-  const int64_t chunks = ceil_div(call.in, Traits::kDepth), share = ceil_div(chunks, Traits::kCluster);
-  const int64_t first_chunk = blockIdx.x % Traits::kCluster * share,
-                last_chunk = min(chunks, first_chunk + share);
+  const int64_t chunks = ceil_div(call.in, Traits::kDepth);
+  const int64_t rank = blockIdx.x % Traits::kCluster,
+                my_chunks = rank < chunks ? (chunks - 1 - rank) / Traits::kCluster + 1 : 0;
 
   const T* row[Traits::kTiles][2];
 #pragma unroll
@@ -161,13 +162,14 @@ __global__ __launch_bounds__(Traits::kThreads,
   const int lane_k = warp_depth * (Traits::kDepth / Traits::kWarpsDepth) + t * 8;  // in a chunk
 
   // Stages are numbered through this block's chunks; the copies of w run ahead across their borders.
-  const int32_t stages = static_cast<int32_t>(max(int64_t{0}, last_chunk - first_chunk)) * kChunkStages;
-  const uint32_t ring = device::ptx::shared_address(shared) + 2 * Traits::kChunkBytes + threadIdx.x * 16;
+  const int32_t stages = static_cast<int32_t>(my_chunks) * kChunkStages;
+  const auto chunk_k = [&](int64_t i) { return (rank + i * Traits::kCluster) * Traits::kDepth; };
+  const uint32_t ring = device::ptx::shared_address(shared) + 2 * Traits::kChunkBytes + warp * 512;
   const auto copy_stage = [&](int32_t stage, int slot) {
     if (stage < stages) {
-      const int64_t k = (first_chunk + stage / kChunkStages) * Traits::kDepth + lane_k +
-                        stage % kChunkStages * (32 * Traits::kUnroll);
-      copy_weights<Traits>(ring + slot * Traits::kStageBytes, row, k, call.in);
+      const int64_t k =
+          chunk_k(stage / kChunkStages) + lane_k + stage % kChunkStages * (32 * Traits::kUnroll);
+      copy_weights<Traits>(ring + slot * Traits::kStageBytes + tile_place(g, t), row, k, call.in);
     }
     device::ptx::copy_async_commit();
   };
@@ -178,29 +180,31 @@ __global__ __launch_bounds__(Traits::kThreads,
   const T* const x = call.x.after(waited);
 
   float sum[Traits::kTiles][Traits::kTokens / 8][4] = {};
-  if (stages > 0)
-    copy_chunk<Traits>(device::ptx::shared_address(shared), x, call, token0, first_chunk * Traits::kDepth);
+  if (stages > 0) copy_chunk<Traits>(device::ptx::shared_address(shared), x, call, token0, chunk_k(0));
   device::ptx::copy_async_commit();
   device::ptx::copy_async_wait<0>();
+  const uint32_t lane_row = (lane >> 3 & 1) * Traits::kThreads * 16 + tile_place(lane & 7, lane >> 4);
   int slot = 0;
   int32_t stage = 0;
-  for (int64_t chunk = first_chunk; chunk < last_chunk; ++chunk) {
-    const int half = static_cast<int>(chunk - first_chunk) & 1;
+  for (int64_t chunk = 0; chunk < my_chunks; ++chunk) {
+    const int half = static_cast<int>(chunk) & 1;
     device::ptx::copy_async_wait<kStages - 2>();  // x of this chunk is older than the ring
     __syncthreads();                              // it is here, and everybody is done with the chunk before
-    if (chunk + 1 < last_chunk)
+    if (chunk + 1 < my_chunks)
       copy_chunk<Traits>(device::ptx::shared_address(shared) + (half ^ 1) * Traits::kChunkBytes, x, call,
-                         token0, (chunk + 1) * Traits::kDepth);
-    const T* const b =
-        reinterpret_cast<const T*>(shared + half * Traits::kChunkBytes) + g * Traits::kStride + lane_k;
+                         token0, chunk_k(chunk + 1));
+    const uint32_t b = device::ptx::shared_address(shared) + half * Traits::kChunkBytes +
+                       ((lane & 7) * Traits::kStride + warp_depth * (Traits::kDepth / Traits::kWarpsDepth) +
+                        (lane >> 3) * 8) *
+                           2;
 #pragma unroll 2
     for (int s = 0; s < kChunkStages; ++s, ++stage) {
       device::ptx::copy_async_wait<kStages - 2>();
+      __syncwarp();  // every lane's part is here, and the stage before is free
       copy_stage(stage + kStages - 1, slot == 0 ? kStages - 1 : slot - 1);
       if (stage + kStages == stages) upstream.release_next();
-      multiply_stage<Traits>(sum,
-                             shared + 2 * Traits::kChunkBytes + slot * Traits::kStageBytes + threadIdx.x * 16,
-                             b + s * 32 * Traits::kUnroll);
+      multiply_stage<Traits, T>(sum, ring + slot * Traits::kStageBytes + lane_row,
+                                b + s * 64 * Traits::kUnroll);
       slot = slot + 1 == kStages ? 0 : slot + 1;
     }
   }
@@ -230,10 +234,10 @@ __global__ __launch_bounds__(Traits::kThreads,
   }
 }
 
-template <class Traits, class T>
-Status launch_gemm_tokens(cudaStream_t stream, const LinearCall<T>& call) {
+template <class Traits, class T, class Y>
+Status launch_gemm_tokens(cudaStream_t stream, const LinearCall<T, T, Y>& call) {
   static const cudaError_t allowed = cudaFuncSetAttribute(
-      gemm_tokens<Traits, T>, cudaFuncAttributeMaxDynamicSharedMemorySize, Traits::kSharedBytes);
+      gemm_tokens<Traits, T, Y>, cudaFuncAttributeMaxDynamicSharedMemorySize, Traits::kSharedBytes);
   RIDGE_TRY(device::cuda_status(allowed, "cudaFuncSetAttribute of gemm_tokens"));
   device::LaunchShape shape;
   shape.grid.x = static_cast<unsigned>(ceil_div(call.out, Traits::kRows) * Traits::kCluster);
@@ -241,7 +245,7 @@ Status launch_gemm_tokens(cudaStream_t stream, const LinearCall<T>& call) {
   shape.block.x = Traits::kThreads;
   shape.shared_bytes = Traits::kSharedBytes;
   shape.cluster = Traits::kCluster;
-  return device::launch_dependent(stream, shape, "gemm_tokens", gemm_tokens<Traits, T>, call);
+  return device::launch_dependent(stream, shape, "gemm_tokens", gemm_tokens<Traits, T, Y>, call);
 }
 
 }  // namespace ridge::cuda

@@ -37,8 +37,9 @@ struct GemvRows {
   }
 };
 
-template <class Traits, class T>
-__global__ __launch_bounds__(Traits::kThreads) void gemv_rows(device::Upstream upstream, LinearCall<T> call) {
+template <class Traits, class T, class X, class Y>
+__global__ __launch_bounds__(Traits::kThreads) void gemv_rows(device::Upstream upstream,
+                                                              LinearCall<T, X, Y> call) {
   constexpr int kRows = Traits::kRows, kUnroll = Traits::kUnroll, kStep = 32 * kUnroll;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   const int part = warp % Traits::kSplit;
@@ -54,16 +55,16 @@ __global__ __launch_bounds__(Traits::kThreads) void gemv_rows(device::Upstream u
   now.load(begin + lane, end);
   upstream.release_next();
   const auto waited = upstream.wait();
-  const T* const x = call.x.after(waited);
+  const X* const x = call.x.after(waited);
 
   float sum[kRows] = {};
   for (int64_t vector = begin + lane; vector - lane < end; vector += kStep) {
     next.load(vector + kStep, end);
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
-      float xs[8];
+      float xs[8] = {};
       const int64_t at = vector + 32 * u;
-      device::unpack<T>(at < end ? *reinterpret_cast<const uint4*>(x + at * 8) : uint4{}, xs);
+      if (at < end) device::load8(x + at * 8, xs);
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
         float ws[8];
@@ -100,17 +101,15 @@ __global__ __launch_bounds__(Traits::kThreads) void gemv_rows(device::Upstream u
     for (int r = 1; r < kRows; ++r) mine = lane == r ? sum[r] : mine;
   }
   if (!writes || row >= call.out) return;
-  if (call.bias) mine += device::to_float(call.bias[row]);
-  if (const T* residual = call.residual.after(waited)) mine += device::to_float(residual[row]);
-  call.y.after(waited)[row] = device::from_float<T>(mine);
+  store_output(call, waited, 0, row, mine);
 }
 
-template <class Traits, class T>
-Status launch_gemv(cudaStream_t stream, const LinearCall<T>& call) {
+template <class Traits, class T, class X, class Y>
+Status launch_gemv(cudaStream_t stream, const LinearCall<T, X, Y>& call) {
   device::LaunchShape shape;
   shape.grid.x = static_cast<unsigned>((call.out + Traits::kRowsOfBlock - 1) / Traits::kRowsOfBlock);
   shape.block.x = Traits::kThreads;
-  return device::launch_dependent(stream, shape, "gemv_rows", gemv_rows<Traits, T>, call);
+  return device::launch_dependent(stream, shape, "gemv_rows", gemv_rows<Traits, T, X, Y>, call);
 }
 
 }  // namespace ridge::cuda

@@ -17,18 +17,20 @@
 
 namespace ridge::cuda {
 
-template <int kWarpsIn, int kVectorsIn, int kGroupIn, int kStagesIn, int kBlocksPerSmIn>
+template <int kWarpsIn, int kVectorsIn, int kGroupIn, int kStagesIn, int kBlocksPerSmIn,
+          bool kEarlyIn = false>
 struct GemvStreamTraits {
   static constexpr int kWarps = kWarpsIn, kVectors = kVectorsIn, kGroup = kGroupIn, kStages = kStagesIn;
   static constexpr int kBlocksPerSm = kBlocksPerSmIn, kThreads = kWarps * 32;
+  static constexpr bool kEarly = kEarlyIn;
   static constexpr int kWidth = kVectors * kThreads * 8;  // the longest `in`
   static constexpr int kStageBytes = kGroup * kVectors * kThreads * 16, kRingBytes = kStages * kStageBytes;
 };
 
 /// Starts the copy of stage `stage` (rows kGroup * stage … of this block) into `place`, this lane's 16 bytes
 /// there.
-template <class Traits, class T>
-__device__ __forceinline__ void copy_rows(uint32_t place, const LinearCall<T>& call, int32_t stage,
+template <class Traits, class T, class X, class Y>
+__device__ __forceinline__ void copy_rows(uint32_t place, const LinearCall<T, X, Y>& call, int32_t stage,
                                           int32_t rows) {
 #pragma unroll
   for (int r = 0; r < Traits::kGroup; ++r) {
@@ -44,10 +46,10 @@ __device__ __forceinline__ void copy_rows(uint32_t place, const LinearCall<T>& c
   }
 }
 
-template <class Traits, class T>
+template <class Traits, class T, class X, class Y>
 __global__ __launch_bounds__(Traits::kThreads,
                              Traits::kBlocksPerSm) void gemv_stream(device::Upstream upstream,
-                                                                    LinearCall<T> call) {
+                                                                    LinearCall<T, X, Y> call) {
   extern __shared__ __align__(128) unsigned char shared[];
   constexpr int kStages = Traits::kStages;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -61,13 +63,13 @@ __global__ __launch_bounds__(Traits::kThreads,
     if (s < stages) copy_rows<Traits>(ring + s * Traits::kStageBytes, call, s, rows);
     device::ptx::copy_async_commit();
   }
-  if (stages < kStages) upstream.release_next();
+  if (Traits::kEarly || stages < kStages) upstream.release_next();
   const auto waited = upstream.wait();
-  uint4 x[Traits::kVectors];
+  float x[Traits::kVectors][8] = {};
 #pragma unroll
   for (int v = 0; v < Traits::kVectors; ++v) {
     const int k = (v * Traits::kThreads + static_cast<int>(threadIdx.x)) * 8;
-    x[v] = k < call.in ? *reinterpret_cast<const uint4*>(call.x.after(waited) + k) : uint4{};
+    if (k < call.in) device::load8(call.x.after(waited) + k, x[v]);
   }
 
   int slot = 0;
@@ -77,15 +79,13 @@ __global__ __launch_bounds__(Traits::kThreads,
     if (ahead < stages)
       copy_rows<Traits>(ring + (slot == 0 ? kStages - 1 : slot - 1) * Traits::kStageBytes, call, ahead, rows);
     device::ptx::copy_async_commit();
-    if (ahead + 1 == stages) upstream.release_next();
+    if (!Traits::kEarly && ahead + 1 == stages) upstream.release_next();
     const unsigned char* const place = shared + slot * Traits::kStageBytes + threadIdx.x * 16;
     float sum[Traits::kGroup] = {};
 #pragma unroll
     for (int v = 0; v < Traits::kVectors; ++v) {
       const bool live = (v * Traits::kThreads + static_cast<int>(threadIdx.x)) * 8 <
                         call.in;  // the ring holds no zeros elsewhere
-      float xs[8];
-      device::unpack<T>(x[v], xs);
 #pragma unroll
       for (int r = 0; r < Traits::kGroup; ++r) {
         float ws[8];
@@ -93,7 +93,7 @@ __global__ __launch_bounds__(Traits::kThreads,
             *reinterpret_cast<const uint4*>(place + (r * Traits::kVectors + v) * Traits::kThreads * 16), ws);
         if (live) {
 #pragma unroll
-          for (int i = 0; i < 8; ++i) sum[r] = fmaf(ws[i], xs[i], sum[r]);
+          for (int i = 0; i < 8; ++i) sum[r] = fmaf(ws[i], x[v][i], sum[r]);
         }
       }
     }
@@ -111,16 +111,14 @@ __global__ __launch_bounds__(Traits::kThreads,
     float sum = 0;
 #pragma unroll
     for (int w = 0; w < Traits::kWarps; ++w) sum += parts[i * Traits::kWarps + w];
-    if (call.bias) sum += device::to_float(call.bias[row]);
-    if (const T* residual = call.residual.after(waited)) sum += device::to_float(residual[row]);
-    call.y.after(waited)[row] = device::from_float<T>(sum);
+    store_output(call, waited, 0, row, sum);
   }
 }
 
-template <class Traits, class T>
-Status launch_gemv_stream(cudaStream_t stream, const LinearCall<T>& call, int multiprocessors) {
-  static const cudaError_t allowed =
-      cudaFuncSetAttribute(gemv_stream<Traits, T>, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 * 1024);
+template <class Traits, class T, class X, class Y>
+Status launch_gemv_stream(cudaStream_t stream, const LinearCall<T, X, Y>& call, int multiprocessors) {
+  static const cudaError_t allowed = cudaFuncSetAttribute(
+      gemv_stream<Traits, T, X, Y>, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 * 1024);
   RIDGE_TRY(device::cuda_status(allowed, "cudaFuncSetAttribute of gemv_stream"));
   if (call.in > Traits::kWidth)
     return declined("gemv_stream: in is ", call.in, ", this kernel takes up to ", Traits::kWidth);
@@ -131,7 +129,7 @@ Status launch_gemv_stream(cudaStream_t stream, const LinearCall<T>& call, int mu
   if (Traits::kRingBytes + parts > 227 * 1024)
     return declined("gemv_stream: out is ", call.out, ", its sums do not fit in shared memory");
   shape.shared_bytes = static_cast<int>(Traits::kRingBytes + parts);
-  return device::launch_dependent(stream, shape, "gemv_stream", gemv_stream<Traits, T>, call);
+  return device::launch_dependent(stream, shape, "gemv_stream", gemv_stream<Traits, T, X, Y>, call);
 }
 
 }  // namespace ridge::cuda

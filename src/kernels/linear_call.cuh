@@ -4,19 +4,32 @@
 
 #include <cstdint>
 
+#include "device/convert.cuh"
 #include "device/launch.cuh"
 
 namespace ridge::cuda {
 
-template <class T>
+/// W: type of w; X: of x; Y: of y, bias and residual. Row starts of w and x are aligned to 16 bytes and `in`
+/// is a multiple of 8, but for linear_elements.
+template <class W, class X = W, class Y = W>
 struct LinearCall {
-  device::Fresh<T> y;               // [tokens, out]
-  device::Fresh<const T> x;         // [tokens, in]
-  const T* w = nullptr;             // [out, in]; complete before the step, so it is read before the wait
-  const T* bias = nullptr;          // [out] or none
-  device::Fresh<const T> residual;  // [tokens, out] or none
+  device::Fresh<Y> y;               // [tokens, out]
+  device::Fresh<const X> x;         // [tokens, in]
+  const W* w = nullptr;             // [out, in]; complete before the step, so it is read before the wait
+  const Y* bias = nullptr;          // [out] or none
+  device::Fresh<const Y> residual;  // [tokens, out] or none; may be y
   int64_t tokens = 0, out = 0, in = 0;
   int64_t y_stride = 0, x_stride = 0, w_stride = 0, residual_stride = 0;  // elements between rows
 };
+
+/// What is left of an output once its products are summed.
+template <class W, class X, class Y>
+__device__ __forceinline__ void store_output(const LinearCall<W, X, Y>& call, device::Waited waited,
+                                             int64_t token, int64_t row, float sum) {
+  if (call.bias) sum += device::to_float(call.bias[row]);
+  if (const Y* residual = call.residual.after(waited))
+    sum += device::to_float(residual[token * call.residual_stride + row]);
+  call.y.after(waited)[token * call.y_stride + row] = device::from_float<Y>(sum);
+}
 
 }  // namespace ridge::cuda

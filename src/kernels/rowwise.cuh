@@ -24,59 +24,36 @@ struct RmsNormCall {
   float epsilon = 0, weight_offset = 0;
 };
 
-/// Eight elements in registers, whatever their type.
-template <class T>
-__device__ __forceinline__ void load8(const T* p, float (&out)[8]) {
-  if constexpr (sizeof(T) == 2) {
-    device::unpack<T>(*reinterpret_cast<const uint4*>(p), out);
-  } else {
-    const float4 a = reinterpret_cast<const float4*>(p)[0], b = reinterpret_cast<const float4*>(p)[1];
-    out[0] = a.x, out[1] = a.y, out[2] = a.z, out[3] = a.w, out[4] = b.x, out[5] = b.y, out[6] = b.z,
-    out[7] = b.w;
-  }
-}
-template <class T>
-__device__ __forceinline__ void store8(T* p, const float (&in)[8]) {
-  if constexpr (sizeof(T) == 2) {
-    *reinterpret_cast<uint4*>(p) = device::pack<T>(in);
-  } else {
-    reinterpret_cast<float4*>(p)[0] = {in[0], in[1], in[2], in[3]};
-    reinterpret_cast<float4*>(p)[1] = {in[4], in[5], in[6], in[7]};
-  }
-}
-
 /// A block a row; a thread has up to kGroups groups of 8 neighbouring elements, kThreads groups apart. hidden
 /// is a multiple of 8 and at most 8 kThreads kGroups.
 template <int kThreads, int kGroups, bool kAdd, class X, class Y, class W>
 __global__ __launch_bounds__(kThreads) void rms_norm_row(device::Upstream upstream,
                                                          RmsNormCall<X, Y, W> call) {
   __shared__ float scratch[32];
-  float w[kGroups][8], v[kGroups][8];
+  float w[kGroups][8], v[kGroups][8], a[kAdd ? kGroups : 1][8];
   const int64_t row = blockIdx.x;
+  const auto place = [&](int i) { return (int64_t{i} * kThreads + threadIdx.x) * 8; };
 #pragma unroll
-  for (int i = 0; i < kGroups; ++i) {
-    const int64_t h = (int64_t{i} * kThreads + threadIdx.x) * 8;
-    if (h < call.hidden) load8(call.w + h, w[i]);
-  }
+  for (int i = 0; i < kGroups; ++i)
+    if (place(i) < call.hidden) device::load8(call.w + place(i), w[i]);
   upstream.release_next();
   const auto waited = upstream.wait();
   const X* const x = call.x.after(waited) + row * call.x_stride;
+  const X* const addend = call.addend.after(waited) + row * call.addend_stride;
+#pragma unroll
+  for (int i = 0; i < kGroups; ++i) {
+    if (place(i) >= call.hidden) continue;
+    device::load8(x + place(i), v[i]);
+    if constexpr (kAdd) device::load8(addend + place(i), a[i]);
+  }
   float squares = 0;
 #pragma unroll
   for (int i = 0; i < kGroups; ++i) {
-    const int64_t h = (int64_t{i} * kThreads + threadIdx.x) * 8;
-    if (h < call.hidden) load8(x + h, v[i]);
-  }
-#pragma unroll
-  for (int i = 0; i < kGroups; ++i) {
-    const int64_t h = (int64_t{i} * kThreads + threadIdx.x) * 8;
-    if (h >= call.hidden) continue;
+    if (place(i) >= call.hidden) continue;
     if constexpr (kAdd) {
-      float a[8];
-      load8(call.addend.after(waited) + row * call.addend_stride + h, a);
 #pragma unroll
-      for (int j = 0; j < 8; ++j) v[i][j] = device::to_float(device::from_float<X>(v[i][j] + a[j]));
-      store8(call.sum.after(waited) + row * call.sum_stride + h, v[i]);
+      for (int j = 0; j < 8; ++j) v[i][j] = device::to_float(device::from_float<X>(v[i][j] + a[i][j]));
+      device::store8(call.sum.after(waited) + row * call.sum_stride + place(i), v[i]);
     }
 #pragma unroll
     for (int j = 0; j < 8; ++j) squares = fmaf(v[i][j], v[i][j], squares);
@@ -86,11 +63,10 @@ __global__ __launch_bounds__(kThreads) void rms_norm_row(device::Upstream upstre
   Y* const y = call.y.after(waited) + row * call.y_stride;
 #pragma unroll
   for (int i = 0; i < kGroups; ++i) {
-    const int64_t h = (int64_t{i} * kThreads + threadIdx.x) * 8;
-    if (h >= call.hidden) continue;
+    if (place(i) >= call.hidden) continue;
 #pragma unroll
     for (int j = 0; j < 8; ++j) v[i][j] = v[i][j] * scale * (w[i][j] + call.weight_offset);
-    store8(y + h, v[i]);
+    device::store8(y + place(i), v[i]);
   }
 }
 
@@ -129,8 +105,10 @@ bool whole_vectors(const T* p, int64_t stride) {  // of 8 elements
   return reinterpret_cast<uintptr_t>(p) % 16 == 0 && stride * static_cast<int64_t>(sizeof(T)) % 16 == 0;
 }
 
+/// `shape_of_many`: threads of a block for many rows of up to 4096 elements (128, 256 or 512).
 template <bool kAdd, class X, class Y, class W>
-Status launch_rms_norm(cudaStream_t stream, const RmsNormCall<X, Y, W>& call, bool aligned) {
+Status launch_rms_norm(cudaStream_t stream, const RmsNormCall<X, Y, W>& call, bool aligned,
+                       int threads_of_many = kAdd ? 512 : 256) {
   if (call.rows == 0 || call.hidden == 0) return {};
   device::LaunchShape shape;
   shape.grid.x = static_cast<unsigned>(min(call.rows, int64_t{INT32_MAX}));
@@ -143,7 +121,10 @@ Status launch_rms_norm(cudaStream_t stream, const RmsNormCall<X, Y, W>& call, bo
     const int64_t groups = call.hidden / 8;
     // Few rows: as many threads as a row has groups, for the shortest chain. Many: fewer threads with more in
     // flight.
-    if (call.rows > 256 && groups <= 512 && groups > 128) return go.template operator()<128, 4>();
+    if (call.rows > 256 && groups <= 512 && groups > 128 && threads_of_many == 128)
+      return go.template operator()<128, 4>();
+    if (call.rows > 256 && groups <= 512 && groups > 128 && threads_of_many == 256)
+      return go.template operator()<256, 2>();
     if (groups <= 128) return go.template operator()<128, 1>();
     if (groups <= 512) return go.template operator()<512, 1>();
     if (groups <= 1024) return go.template operator()<512, 2>();
@@ -163,12 +144,14 @@ struct GluCall {
 };
 
 struct Silu {
-  __device__ static float of(float x) { return x / (1 + __expf(-x)); }
+  __device__ static float of(float x) { return x / (1 + expf(-x)); }
 };
-/// The tanh form (Hendrycks and Gimpel 2016, eq. 3).
+/// The tanh form (Hendrycks and Gimpel 2016, eq. 3), as x · sigmoid(2 u): 1 + tanh(u) would cancel for
+/// negative x.
 struct GeluTanh {
   __device__ static float of(float x) {
-    return 0.5f * x * (1 + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
+    const float u = 0.7978845608f * (x + 0.044715f * x * x * x);
+    return x / (1 + expf(-2 * u));
   }
 };
 
@@ -186,7 +169,7 @@ __global__ __launch_bounds__(128) void glu_groups(device::Upstream upstream, Glu
 #pragma unroll
   for (int i = 0; i < kGroups; ++i) {
     const int64_t h = ((int64_t{blockIdx.x} * kGroups + i) * 128 + threadIdx.x) * 8;
-    if (h < call.inner) load8(gates + h, gate[i]), load8(ups + h, up[i]);
+    if (h < call.inner) device::load8(gates + h, gate[i]), device::load8(ups + h, up[i]);
   }
 #pragma unroll
   for (int i = 0; i < kGroups; ++i) {
@@ -194,7 +177,7 @@ __global__ __launch_bounds__(128) void glu_groups(device::Upstream upstream, Glu
     if (h >= call.inner) continue;
 #pragma unroll
     for (int j = 0; j < 8; ++j) gate[i][j] = F::of(gate[i][j]) * up[i][j];
-    store8(y + h, gate[i]);
+    device::store8(y + h, gate[i]);
   }
 }
 

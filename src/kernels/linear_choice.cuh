@@ -1,0 +1,50 @@
+#pragma once
+// Which kernel and shape serves a dense linear: measured on one H200 (docs/kernels/linear.md). `in` is a
+// multiple of 8 and rows are aligned to 16 bytes.
+
+#include "kernels/gemm_stream.cuh"
+#include "kernels/gemm_wgmma.cuh"
+#include "kernels/gemv.cuh"
+#include "kernels/gemv_stream.cuh"
+
+namespace ridge::cuda {
+
+/// 1 … 8 tokens, x and w of one 16-bit type.
+template <class T, class Y>
+Status launch_few_tokens(cudaStream_t stream, const LinearCall<T, T, Y>& call, int sms) {
+  if (call.in <= 4096) return launch_gemm_stream<GemmStreamTraits<16, 8, 1, 9, 1, 1>>(stream, call, sms);
+  return launch_gemm_stream<GemmStreamTraits<16, 14, 1, 8, 2, 1>>(stream, call, sms);
+}
+inline constexpr int64_t kFewTokensWidth = GemmStreamTraits<16, 14, 1, 8, 2, 1>::kWidth;
+
+/// One token, w of 16 bits, x of 16 or 32.
+template <class W, class X, class Y>
+Status launch_one_token(cudaStream_t stream, const LinearCall<W, X, Y>& call, int sms) {
+  // With few rows a launch is short, and the matrix instruction, which needs no shuffles, adds up sooner.
+  if constexpr (std::is_same_v<W, X>)
+    if (call.in <= 4096 && call.out <= 5120) return launch_few_tokens(stream, call, sms);
+  // gemv_stream's sums take shared memory by the row: from so many rows on, blocks that come and go are as
+  // fast.
+  const bool few_rows = call.out <= int64_t{sms} * 512;
+  if (few_rows && call.in <= 4096)
+    return launch_gemv_stream<GemvStreamTraits<16, 1, 4, 6, 1>>(stream, call, sms);
+  if (few_rows && call.in <= 8192)
+    return launch_gemv_stream<GemvStreamTraits<16, 2, 2, 6, 1>>(stream, call, sms);
+  if (few_rows && call.in <= 14336)
+    return launch_gemv_stream<GemvStreamTraits<28, 2, 1, 7, 1>>(stream, call, sms);
+  return launch_gemv<GemvTraits<8, 1, 4, 4>>(stream, call);
+}
+
+/// Any number of tokens, 64 a block; w is read again for every 64.
+template <class T, class Y>
+Status launch_many_tokens(cudaStream_t stream, const LinearCall<T, T, Y>& call, int sms) {
+  const int64_t blocks = call.tokens > 64 ? ceil_div(call.tokens, int64_t{64}) : 1;
+  const auto blocks_of = [&](int64_t rows, int64_t cluster) {
+    return ceil_div(call.out, rows) * cluster * blocks;
+  };
+  if (blocks_of(64, 2) <= sms) return launch_gemm_wgmma<GemmWgmmaTraits<1, 4, 2, 1, 3>>(stream, call);
+  if (blocks_of(256, 4) <= sms) return launch_gemm_wgmma<GemmWgmmaTraits<4, 5, 4, 1>>(stream, call);
+  return launch_gemm_wgmma<GemmWgmmaTraits<1, 6, 1, 2>>(stream, call);
+}
+
+}  // namespace ridge::cuda
