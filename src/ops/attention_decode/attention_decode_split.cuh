@@ -1,0 +1,117 @@
+#pragma once
+// attention_decode_split as a kernel of the operator, for pages of type T: arguments, workspace, choice of
+// shape.
+
+#include "kernels/attention_decode.cuh"
+#include "ops/attention_decode/attention_decode.h"
+#include "ops/cuda_operands.cuh"
+#include "runtime/cuda/cuda_device.h"
+
+namespace ridge::cuda {
+
+// Shapes by head_dim: warps, stages and blocks an SM fill its shared memory; measured for 128
+// (docs/kernels/attention_decode.md).
+template <int kHeadDim>
+using DecodeShape = std::conditional_t<kHeadDim <= 128, DecodeTraits<kHeadDim, 8, 5, 2, 2>,
+                                       std::conditional_t<kHeadDim <= 192, DecodeTraits<kHeadDim, 8, 4, 2, 2>,
+                                                          DecodeTraits<kHeadDim, 8, 4, 3, 1>>>;
+// One or two short sequences: more warps a block, so that fewer sums meet.
+using DecodeFewShape = DecodeTraits<128, 8, 7, 2, 1>;
+
+inline bool has_few_keys(const AttentionDecodeArgs& a) {
+  return a.kv_length.dim(0) * a.k_pages.dim(1) <= 16 && a.page_table.dim(1) * a.k_pages.dim(2) <= 32768;
+}
+inline int64_t decode_groups(const AttentionDecodeArgs& a) {
+  return a.k_pages.dim(1) * ceil_div(a.q.dim(1) / a.k_pages.dim(1), int64_t{8});
+}
+
+template <class T>
+Decline declines_decode(const AttentionDecodeArgs& a) {
+  const int64_t d = a.q.dim(2);
+  if (a.k_pages.dtype != kDTypeOf<T> || a.v_pages.dtype != kDTypeOf<T>)
+    return decline("k_pages is ", dtype_name(a.k_pages.dtype), " and v_pages ", dtype_name(a.v_pages.dtype),
+                   ", this kernel takes ", dtype_name(kDTypeOf<T>), " both");
+  if (d != 64 && d != 80 && d != 96 && d != 128 && d != 192 && d != 256)
+    return decline("head_dim is ", d, ", this kernel takes 64, 80, 96, 128, 192 and 256");
+  for (int i = 0; i < 3; ++i)
+    if (a.k_pages.stride(i) != a.v_pages.stride(i))
+      return decline("k_pages and v_pages have different strides");
+  if (a.q.stride(1) != d || a.o.stride(1) != d)
+    return decline("q's or o's heads are ", a.q.stride(1), " apart, need ", d);
+  if (a.page_table.rank() == 2 && !a.page_table.rows_are_dense())
+    return decline("page_table has strides along its rows");
+  if (!a.kv_length.is_dense()) return decline("kv_length has strides: copy it");
+  if (a.lse && !a.lse.is_dense()) return decline("lse has strides: make it dense");
+  if (a.kv_length.dim(0) * decode_groups(a) > CudaStream::kArrivals)
+    return decline("sequences x head groups is ", a.kv_length.dim(0) * decode_groups(a), ", needs at most ",
+                   CudaStream::kArrivals);
+  return aligned_rows({{"q", &a.q}, {"o", &a.o}, {"k_pages", &a.k_pages}, {"v_pages", &a.v_pages}});
+}
+
+template <class T>
+AttentionDecodeCall<T, float> decode_call(CudaStream& stream, const AttentionDecodeArgs& a) {
+  AttentionDecodeCall<T, float> c;
+  c.out = a.o.as<float>(), c.q = a.q.as<const float>(), c.k = a.k_pages.as<T>(), c.v = a.v_pages.as<T>();
+  if (a.lse) c.lse = a.lse.as<float>();
+  c.pages = a.page_table.as<int32_t>(), c.lengths = a.kv_length.as<int64_t>();
+  c.partials = static_cast<float*>(stream.workspace()), c.arrivals = stream.arrivals();
+  c.batch = a.kv_length.dim(0), c.heads = a.q.dim(1), c.kv_heads = a.k_pages.dim(1),
+  c.ratio = c.heads / c.kv_heads;
+  c.groups = decode_groups(a);
+  c.page_size = a.k_pages.dim(2), c.page_stride = a.k_pages.stride(0), c.head_stride = a.k_pages.stride(1);
+  c.slot_stride = a.k_pages.stride(2), c.table_stride = a.page_table.stride(0);
+  c.q_stride = a.q.stride(0), c.out_stride = a.o.stride(0);
+  c.window = a.window, c.scale = a.scale, c.softcap = a.softcap;
+  c.whole_pages = c.page_size % 16 == 0;
+  if ((c.page_size & (c.page_size - 1)) == 0)
+    c.page_shift = __builtin_ctzll(static_cast<unsigned long long>(c.page_size));
+  return c;
+}
+
+/// body(Traits{}) with the shape that serves the call.
+template <class Body>
+auto with_decode_shape(const AttentionDecodeArgs& a, const Body& body) {
+  switch (a.q.dim(2)) {
+    case 64:
+      return body(DecodeShape<64>{});
+    case 80:
+      return body(DecodeShape<80>{});
+    case 96:
+      return body(DecodeShape<96>{});
+    case 192:
+      return body(DecodeShape<192>{});
+    case 256:
+      return body(DecodeShape<256>{});
+    default:
+      return has_few_keys(a) ? body(DecodeFewShape{}) : body(DecodeShape<128>{});
+  }
+}
+
+/// For any number of multiprocessors up to that of a GPU of compute capability 9.0: the workspace is asked
+/// for without a stream.
+inline int64_t decode_workspace(const AttentionDecodeArgs& a) {
+  constexpr int kMostMultiprocessors = 144;
+  return with_decode_shape(a, [&]<class Traits>(Traits) {
+    return decode_partial_bytes<Traits>(kMostMultiprocessors, decode_groups(a));
+  });
+}
+
+template <class T>
+Status run_decode(Stream& stream, const AttentionDecodeArgs& a) {
+  if (a.kv_length.dim(0) == 0 || a.q.dim(1) == 0) return {};
+  CudaStream& cuda = as_cuda(stream);
+  return with_decode_shape(a, [&]<class Traits>(Traits) {
+    return launch_attention_decode<Traits>(cuda.native(), decode_call<T>(cuda, a), cuda.multiprocessors());
+  });
+}
+
+template <class T>
+void add_decode(Kernels<AttentionDecodeArgs>& kernels, const char* name) {
+  Kernel<AttentionDecodeArgs> kernel;
+  kernel.name = name, kernel.declines = declines_decode<T>, kernel.run = run_decode<T>,
+  kernel.workspace = decode_workspace;
+  kernel.engine = Engine::kBf16;
+  kernels.add(std::move(kernel));
+}
+
+}  // namespace ridge::cuda
