@@ -17,19 +17,17 @@ template <class T>
 struct Variant {
   const char* name;
   Status (*launch)(cudaStream_t, const AttentionDecodeCall<T>&, int);
-  int64_t (*partial_bytes)(int);
+  int64_t (*partial_bytes)(int, int64_t);
+  int rows;
 };
-#define DECODE(T, ...)                                                             \
-  {                                                                                \
-#__VA_ARGS__, cuda::launch_attention_decode < DecodeTraits < __VA_ARGS__>, T>, \
-        cuda::decode_partial_bytes < DecodeTraits < __VA_ARGS__>>                  \
-  }
+// clang-format off
+#define DECODE(T, ...) {#__VA_ARGS__, cuda::launch_attention_decode<DecodeTraits<__VA_ARGS__>, T, T>, \
+    cuda::decode_partial_bytes<DecodeTraits<__VA_ARGS__>>, DecodeTraits<__VA_ARGS__>::kRows}
+// clang-format on
 
 // head_dim, rows, warps, stages, blocks an SM
-const std::vector<Variant<bf16>> kVariants = {DECODE(bf16, 128, 8, 4, 3, 2), DECODE(bf16, 128, 8, 4, 2, 3),
-                                              DECODE(bf16, 128, 8, 8, 3, 1), DECODE(bf16, 128, 8, 4, 6, 1),
-                                              DECODE(bf16, 128, 8, 2, 6, 2), DECODE(bf16, 128, 8, 8, 2, 1),
-                                              DECODE(bf16, 128, 8, 2, 3, 4)};
+const std::vector<Variant<bf16>> kVariants = {DECODE(bf16, 128, 8, 5, 2, 2), DECODE(bf16, 128, 8, 7, 2, 1),
+                                              DECODE(bf16, 128, 8, 4, 3, 2)};
 
 struct Paged {
   int64_t heads, kv_heads, head_dim, page_size, pages = 0, table = 0;
@@ -60,7 +58,7 @@ struct Paged {
         out(2 * batch() * h * d * sets),
         lse(4 * batch() * h),
         table_device(4 * batch() * table),
-        lengths_device(4 * batch()),
+        lengths_device(8 * batch()),
         partials(partial_bytes),
         arrivals(4 * batch() * kvh * 16) {
     table_host.assign(static_cast<size_t>(batch() * table), 2147480000);
@@ -74,8 +72,8 @@ struct Paged {
         table_host[static_cast<size_t>(b * table + p)] = order[next++];
     must(cudaMemcpy(table_device.data, table_host.data(), table_host.size() * 4, cudaMemcpyHostToDevice),
          "table");
-    must(cudaMemcpy(lengths_device.data, lengths.data(), lengths.size() * 4, cudaMemcpyHostToDevice),
-         "lengths");
+    const std::vector<int64_t> wide(lengths.begin(), lengths.end());
+    must(cudaMemcpy(lengths_device.data, wide.data(), wide.size() * 8, cudaMemcpyHostToDevice), "lengths");
     fill_bytes(partials.data, partials.bytes, 0xff), fill_bytes(arrivals.data, arrivals.bytes, 0);
     fill_bytes(out.data, out.bytes, 0xff), fill_bytes(lse.data, lse.bytes, 0xff);
   }
@@ -89,18 +87,20 @@ struct Paged {
            key % page_size * slot_stride() + head * head_stride();
   }
   template <class T>
-  AttentionDecodeCall<T> call(int set) const {
+  AttentionDecodeCall<T> call(int set, int rows) const {
     AttentionDecodeCall<T> c;
     c.out = out.as<T>() + set * batch() * heads * head_dim, c.lse = lse.as<float>(),
     c.q = q.as<const T>() + set * batch() * heads * head_dim;
     c.k = k.as<T>() + set * pool(), c.v = v.as<T>() + set * pool();
-    c.pages = table_device.as<int32_t>(), c.lengths = lengths_device.as<int32_t>();
+    c.pages = table_device.as<int32_t>(), c.lengths = lengths_device.as<int64_t>();
     c.partials = partials.as<float>(), c.arrivals = arrivals.as<uint32_t>();
+    c.groups = kv_heads * ceil_div(heads / kv_heads, rows);
     c.batch = batch(), c.heads = heads, c.kv_heads = kv_heads, c.ratio = heads / kv_heads;
     c.page_size = page_size, c.page_stride = page_size * kv_heads * head_dim, c.slot_stride = slot_stride(),
     c.head_stride = head_stride(), c.table_stride = table;
     c.q_stride = c.out_stride = heads * head_dim;
     c.scale = 1 / std::sqrt(static_cast<float>(head_dim));
+    c.whole_pages = page_size % 16 == 0;
     if ((page_size & (page_size - 1)) == 0)
       c.page_shift = __builtin_ctzll(static_cast<unsigned long long>(page_size));
     return c;
@@ -146,8 +146,10 @@ template <class T>
 void check_case(Session& session, const Variant<T>& variant, std::vector<int32_t> lens, int64_t heads,
                 int64_t kv_heads, int64_t head_dim, int64_t page, int64_t window, float softcap, bool settled,
                 bool head_major = false) {
-  Paged p(std::move(lens), heads, kv_heads, head_dim, page, 1, 3,
-          variant.partial_bytes(session.multiprocessors()), head_major);
+  Paged p(
+      std::move(lens), heads, kv_heads, head_dim, page, 1, 3,
+      variant.partial_bytes(session.multiprocessors(), kv_heads * ceil_div(heads / kv_heads, variant.rows)),
+      head_major);
   fill_bytes(p.k.data, p.k.bytes, 0xff), fill_bytes(p.v.data, p.v.bytes, 0xff);
   fill_field(p.q.as<T>(), p.batch() * heads * head_dim, 5);
   std::vector<T> pool_k(static_cast<size_t>(p.pool()), T{0xffff}), pool_v = pool_k;
@@ -167,7 +169,7 @@ void check_case(Session& session, const Variant<T>& variant, std::vector<int32_t
         }
   must(cudaMemcpy(p.k.data, pool_k.data(), pool_k.size() * 2, cudaMemcpyHostToDevice), "k");
   must(cudaMemcpy(p.v.data, pool_v.data(), pool_v.size() * 2, cudaMemcpyHostToDevice), "v");
-  auto c = p.template call<T>(0);
+  auto c = p.template call<T>(0, variant.rows);
   c.window = window, c.softcap = softcap;
   if (settled) c.lengths_settled = true, c.unsettled = 1;
   must(cudaDeviceSynchronize(), "fill");
@@ -242,11 +244,11 @@ void check_attention(Session& session) {
   check_case<bf16>(session, DECODE(bf16, 128, 16, 4, 3, 1), {900, 0, 33}, 32, 2, 128, 16, 0, 0, true);
   check_case<bf16>(session, DECODE(bf16, 128, 16, 4, 3, 1), {900, 0, 33}, 20, 1, 128, 16, 0, 0, true);
   check_case<bf16>(session, DECODE(bf16, 64, 8, 4, 4, 2), {900, 0, 33}, 32, 8, 64, 16, 0, 0, true);
-  check_case<bf16>(session, DECODE(bf16, 80, 8, 4, 3, 2), {900, 0, 33}, 32, 8, 80, 16, 0, 0, true);
-  check_case<bf16>(session, DECODE(bf16, 96, 8, 4, 3, 2), {900, 0, 33}, 32, 8, 96, 16, 0, 0, true);
+  check_case<bf16>(session, DECODE(bf16, 80, 8, 5, 2, 2), {900, 0, 33}, 32, 8, 80, 16, 0, 0, true);
+  check_case<bf16>(session, DECODE(bf16, 96, 8, 5, 2, 2), {900, 0, 33}, 32, 8, 96, 16, 0, 0, true);
   check_case<bf16>(session, DECODE(bf16, 192, 8, 4, 2, 2), {900, 0, 33}, 32, 8, 192, 16, 0, 0, true);
   check_case<bf16>(session, DECODE(bf16, 256, 8, 4, 3, 1), {900, 0, 33}, 32, 8, 256, 16, 0, 0, true);
-  check_case<f16>(session, DECODE(f16, 128, 8, 4, 3, 2), {900, 0, 33}, 32, 8, 128, 16, 0, 0, true);
+  check_case<f16>(session, DECODE(f16, 128, 8, 5, 2, 2), {900, 0, 33}, 32, 8, 128, 16, 0, 0, true);
 }
 
 void bench_attention(Session& session, bool sweep) {
@@ -263,39 +265,43 @@ void bench_attention(Session& session, bool sweep) {
                                {"G6-ragged-b64", ragged_lengths(), 0, 0, 0.85}};
   int64_t partial_bytes = 0;
   for (const auto& v : kVariants)
-    partial_bytes = std::max(partial_bytes, v.partial_bytes(session.multiprocessors()));
-  for (const auto& shape : shapes) {
-    int64_t keys = 0;
-    for (const int32_t l : shape.lengths) keys += l;
-    const double kv_bytes = 4.0 * static_cast<double>(keys) * 8 * 128;
-    Paged p(shape.lengths, 32, 8, 128, 16, std::max(1, std::min(64, static_cast<int>(256e6 / kv_bytes) + 1)),
-            0, partial_bytes);
-    fill_field(p.k.as<bf16>(), p.pool() * p.sets, 6), fill_field(p.v.as<bf16>(), p.pool() * p.sets, 7),
-        fill_field(p.q.as<bf16>(), p.batch() * 32 * 128 * p.sets, 5);
-    Condition condition{shape.row,
-                        "paged decode bf16, 32/8 heads, head_dim 128, page 16, batch " +
-                            std::to_string(p.batch()) + ", keys " + std::to_string(keys),
-                        kv_bytes + 4.0 * static_cast<double>(p.batch()) * 32 * 128,
-                        4.0 * static_cast<double>(keys) * 32 * 128, p.sets};
-    condition.target_us = shape.peer_us > 0 ? shape.peer_us * shape.peer_share
-                                            : condition.bytes / session.read_ceiling / shape.share;
-    condition.target = shape.peer_us > 0
-                           ? std::to_string(shape.peer_share).substr(0, 4) + " of the best peer's " +
-                                 std::to_string(shape.peer_us).substr(0, 5) + " us (not in this run)"
-                           : std::to_string(static_cast<int>(shape.share * 100)) + " % of R";
-    std::vector<Contender> contenders;
-    for (const auto& v : kVariants)
-      for (const int mode : {0, 1}) {
-        if (mode == 0 && !sweep && &v != &kVariants[0]) continue;
-        contenders.push_back({std::string(v.name) + (mode ? " early" : " waits first"),
-                              [&, mode, launch = v.launch](cudaStream_t stream, int set) {
-                                auto c = p.template call<bf16>(set);
-                                if (mode) c.lengths_settled = true, c.unsettled = 1;
-                                must(launch(stream, c, session.multiprocessors()));
-                              }});
-      }
-    session.measure(condition, contenders);
-  }
+    partial_bytes = std::max(partial_bytes, v.partial_bytes(session.multiprocessors(), 8));
+  for (const bool head_major : {true, false})
+    for (const auto& shape : shapes) {
+      int64_t keys = 0;
+      for (const int32_t l : shape.lengths) keys += l;
+      const double kv_bytes = 4.0 * static_cast<double>(keys) * 8 * 128;
+      Paged p(shape.lengths, 32, 8, 128, 16,
+              std::max(1, std::min(64, static_cast<int>(256e6 / kv_bytes) + 1)), 0, partial_bytes,
+              head_major);
+      fill_field(p.k.as<bf16>(), p.pool() * p.sets, 6), fill_field(p.v.as<bf16>(), p.pool() * p.sets, 7),
+          fill_field(p.q.as<bf16>(), p.batch() * 32 * 128 * p.sets, 5);
+      Condition condition{shape.row + std::string(head_major ? "" : "-token-major"),
+                          std::string("paged decode bf16, 32/8 heads, head_dim 128, pages of 16 shuffled, ") +
+                              (head_major ? "[pages, kv_heads, page_size, head_dim]"
+                                          : "[pages, page_size, kv_heads, head_dim]") +
+                              ", batch " + std::to_string(p.batch()) + ", keys " + std::to_string(keys),
+                          kv_bytes + 4.0 * static_cast<double>(p.batch()) * 32 * 128,
+                          4.0 * static_cast<double>(keys) * 32 * 128, p.sets};
+      condition.target_us = shape.peer_us > 0 ? shape.peer_us * shape.peer_share
+                                              : condition.bytes / session.read_ceiling / shape.share;
+      condition.target = shape.peer_us > 0
+                             ? std::to_string(shape.peer_share).substr(0, 4) + " of the best peer's " +
+                                   std::to_string(shape.peer_us).substr(0, 5) + " us (not in this run)"
+                             : std::to_string(static_cast<int>(shape.share * 100)) + " % of R";
+      std::vector<Contender> contenders;
+      for (const auto& v : kVariants)
+        for (const int mode : {0, 1}) {
+          if (mode == 0 && !sweep && &v == &kVariants[2]) continue;
+          contenders.push_back({std::string(v.name) + (mode ? " early" : " waits first"),
+                                [&, mode, launch = v.launch](cudaStream_t stream, int set) {
+                                  auto c = p.template call<bf16>(set, 8);
+                                  if (mode) c.lengths_settled = true, c.unsettled = 1;
+                                  must(launch(stream, c, session.multiprocessors()));
+                                }});
+        }
+      session.measure(condition, contenders);
+    }
 }
 
 }  // namespace ridge::bench

@@ -61,7 +61,7 @@ std::string shell(const char* command) {
   while (!out.empty() && (out.back() == '\n' || out.back() == ' ')) out.pop_back();
   return out;
 }
-std::string quoted(const std::string& s) {
+std::string json_string(const std::string& s) {
   std::string out = "\"";
   for (const char c : s) {
     if (c == '"' || c == '\\') out += '\\';
@@ -98,10 +98,10 @@ Session::Session(std::string out_folder, std::string commit, std::string command
   char date[32];
   std::strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S UTC", std::gmtime(&now));
   started_ = date;
-  device_ =
-      std::string("\"device\": ") + quoted(properties.name) + ", \"driver\": " +
-      quoted(shell("nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null")) +
-      ", \"cuda\": " + quoted(std::to_string(runtime / 1000) + "." + std::to_string(runtime % 1000 / 10));
+  device_ = std::string("\"device\": ") + json_string(properties.name) + ", \"driver\": " +
+            json_string(shell("nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null")) +
+            ", \"cuda\": " +
+            json_string(std::to_string(runtime / 1000) + "." + std::to_string(runtime % 1000 / 10));
   std::printf("%s, %d multiprocessors, %s, commit %s, clocks %s\n", properties.name, multiprocessors_, date,
               commit_.c_str(), clocks().c_str());
 }
@@ -174,7 +174,7 @@ std::vector<Timing> Session::measure(const Condition& condition, const std::vect
     std::printf("%-34s %-40s %9.2f us [%.2f %.2f] %6.0f GB/s %5.1f %% of R%s\n", condition.row.c_str(),
                 t.name.c_str(), t.us, t.us_low, t.us_high, condition.bytes / t.us / 1e3, share * 100,
                 t.ours && condition.target_us > 0 ? (t.us <= condition.target_us ? "  ok" : "  ABOVE") : "");
-    list += (c ? ", " : "") + std::string("{\"name\": ") + quoted(t.name) +
+    list += (c ? ", " : "") + std::string("{\"name\": ") + json_string(t.name) +
             ", \"ours\": " + (t.ours ? "true" : "false") + ", \"us\": " + number(t.us) +
             ", \"us_quartiles\": [" + number(t.us_low) + ", " + number(t.us_high) +
             "], \"share_of_read_ceiling\": " + number(share) + ", \"replays\": " + std::to_string(t.replays) +
@@ -182,14 +182,14 @@ std::vector<Timing> Session::measure(const Condition& condition, const std::vect
     timings.push_back(t);
   }
   std::fflush(stdout);
-  rows_ += (rows_.empty() ? "" : ",\n") + std::string("  {\"row\": ") + quoted(condition.row) +
-           ", \"condition\": " + quoted(condition.text) + ", \"bytes\": " + number(condition.bytes) +
+  rows_ += (rows_.empty() ? "" : ",\n") + std::string("  {\"row\": ") + json_string(condition.row) +
+           ", \"condition\": " + json_string(condition.text) + ", \"bytes\": " + number(condition.bytes) +
            ", \"flops\": " + number(condition.flops) + ", \"input_sets\": " + std::to_string(condition.sets) +
-           ", \"target\": " + quoted(condition.target) +
+           ", \"target\": " + json_string(condition.target) +
            ", \"read_ceiling_bytes_per_us\": " + number(read_ceiling) + ", " + device_ +
-           ", \"clocks_before\": " + quoted(before) + ", \"clocks_after\": " + quoted(after) +
-           ", \"commit\": " + quoted(commit_) + ", \"date\": " + quoted(started_) +
-           ", \"command\": " + quoted(command_) + ",\n   \"contenders\": [" + list + "]}";
+           ", \"clocks_before\": " + json_string(before) + ", \"clocks_after\": " + json_string(after) +
+           ", \"commit\": " + json_string(commit_) + ", \"date\": " + json_string(started_) +
+           ", \"command\": " + json_string(command_) + ",\n   \"contenders\": [" + list + "]}";
   return timings;
 }
 
@@ -202,7 +202,7 @@ void Session::check(bool ok, const std::string& what, double worst, double bound
   if (!ok) ++failures_;
   if (!ok || std::getenv("RIDGE_BENCH_VERBOSE"))
     std::printf("%s %s: worst error %.3g, bound %.3g\n", ok ? "ok  " : "FAIL", what.c_str(), worst, bound);
-  checks_ += (checks_.empty() ? "" : ",\n") + std::string("  {\"check\": ") + quoted(what) +
+  checks_ += (checks_.empty() ? "" : ",\n") + std::string("  {\"check\": ") + json_string(what) +
              ", \"ok\": " + (ok ? "true" : "false") + ", \"worst\": " + number(worst) +
              ", \"bound\": " + number(bound) + "}";
 }

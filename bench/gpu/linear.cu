@@ -4,7 +4,9 @@
 
 #include <cmath>
 
+#include "kernels/gemm_stream.cuh"
 #include "kernels/gemm_tokens.cuh"
+#include "kernels/gemm_wgmma.cuh"
 #include "kernels/gemv.cuh"
 #include "kernels/gemv_stream.cuh"
 
@@ -26,41 +28,39 @@ struct Variant {
 };
 
 #define GEMV(...) \
-  { "gemv " #__VA_ARGS__, cuda::launch_gemv<GemvTraits<__VA_ARGS__>, bf16> }
+  { "gemv " #__VA_ARGS__, cuda::launch_gemv<GemvTraits<__VA_ARGS__>, bf16, bf16, bf16> }
 template <class Traits>
 Status stream_all(cudaStream_t stream, const LinearCall<bf16>& call) {
-  return cuda::launch_gemv_stream<Traits, bf16>(stream, call, 132);
+  return cuda::launch_gemv_stream<Traits>(stream, call, 132);
 }
+template <class Traits>
+Status tiles_all(cudaStream_t stream, const LinearCall<bf16>& call) {
+  return cuda::launch_gemm_stream<Traits>(stream, call, 132);
+}
+#define WGMMA(...) \
+  { "wgmma " #__VA_ARGS__, cuda::launch_gemm_wgmma<cuda::GemmWgmmaTraits<__VA_ARGS__>, bf16, bf16> }
+#define TILES(...) \
+  { "tiles " #__VA_ARGS__, tiles_all<cuda::GemmStreamTraits<__VA_ARGS__>> }
 #define STREAM(...) \
   { "stream " #__VA_ARGS__, stream_all<cuda::GemvStreamTraits<__VA_ARGS__>> }
 #define GEMM(...) \
-  { "gemm " #__VA_ARGS__, cuda::launch_gemm_tokens<GemmTokensTraits<__VA_ARGS__>, bf16> }
+  { "gemm " #__VA_ARGS__, cuda::launch_gemm_tokens<GemmTokensTraits<__VA_ARGS__>, bf16, bf16> }
 
 // warps, rows, unroll, split
-const std::vector<Variant<bf16>> kGemv = {GEMV(8, 2, 4, 1), GEMV(8, 1, 8, 1), GEMV(8, 1, 4, 4),
-                                          GEMV(8, 2, 4, 8)};
-// warps, vectors, group, stages, blocks an SM; for `in` up to 4096 and up to 14336
-const std::vector<Variant<bf16>> kStream4096 = {
-    STREAM(8, 2, 2, 6, 1),  STREAM(8, 2, 4, 3, 1),  STREAM(8, 2, 2, 4, 1),  STREAM(8, 2, 2, 3, 2),
-    STREAM(8, 2, 1, 12, 1), STREAM(16, 1, 2, 6, 1), STREAM(16, 1, 4, 3, 1), STREAM(4, 4, 2, 6, 1),
-    STREAM(4, 4, 2, 3, 2),  STREAM(8, 2, 2, 9, 1)};
-const std::vector<Variant<bf16>> kStream14336 = {
-    STREAM(8, 7, 1, 3, 1),  STREAM(8, 7, 1, 4, 1), STREAM(14, 4, 1, 4, 1), STREAM(14, 4, 1, 3, 1),
-    STREAM(16, 4, 1, 3, 1), STREAM(8, 7, 1, 6, 1), STREAM(7, 8, 1, 3, 1)};
+const std::vector<Variant<bf16>> kGemv = {GEMV(8, 1, 4, 4)};
+// warps, vectors, group, stages, blocks an SM, released early; for `in` up to 4096 and up to 14336
+const std::vector<Variant<bf16>> kStream4096 = {STREAM(16, 1, 4, 6, 1), STREAM(16, 1, 6, 4, 1)};
+const std::vector<Variant<bf16>> kStream14336 = {STREAM(28, 2, 1, 7, 1), STREAM(14, 4, 1, 4, 1)};
+// warps, steps, unroll, stages, cluster, blocks an SM
+const std::vector<Variant<bf16>> kTiles4096 = {TILES(16, 8, 1, 9, 1, 1), TILES(16, 8, 1, 6, 1, 1)};
+const std::vector<Variant<bf16>> kTiles14336 = {TILES(16, 14, 1, 8, 2, 1)};
 // tokens, row tiles, warps along rows, warps along depth, cluster, chunk, unroll, stages, blocks an SM
-const std::vector<Variant<bf16>> kGemm8 = {
-    GEMM(8, 1, 8, 1, 8, 256, 4, 3, 2),  GEMM(8, 1, 8, 1, 8, 256, 2, 5, 2),
-    GEMM(8, 1, 2, 4, 2, 1024, 2, 4, 2), GEMM(8, 1, 1, 8, 2, 1024, 2, 3, 2),
-    GEMM(8, 1, 1, 8, 1, 2048, 2, 4, 1), GEMM(8, 1, 4, 2, 4, 512, 2, 4, 2),
-    GEMM(8, 2, 4, 1, 4, 256, 2, 4, 2),  GEMM(8, 1, 4, 2, 2, 512, 2, 4, 2),
-    GEMM(8, 1, 4, 2, 1, 512, 2, 4, 2)};
-const std::vector<Variant<bf16>> kGemm64 = {
-    GEMM(64, 2, 4, 1, 4, 128, 2, 3, 2), GEMM(64, 2, 4, 1, 8, 128, 2, 3, 2),
-    GEMM(64, 2, 4, 1, 4, 128, 1, 5, 2), GEMM(64, 2, 8, 1, 8, 256, 2, 4, 1),
-    GEMM(64, 2, 4, 2, 4, 128, 1, 3, 2), GEMM(64, 4, 2, 2, 4, 128, 1, 3, 2),
-    GEMM(64, 4, 2, 4, 4, 256, 1, 3, 1), GEMM(64, 4, 2, 2, 8, 128, 1, 3, 2),
-    GEMM(64, 2, 4, 1, 1, 128, 2, 3, 2), GEMM(64, 2, 4, 1, 2, 128, 2, 3, 2),
-    GEMM(64, 4, 2, 2, 2, 128, 1, 3, 2)};
+const std::vector<Variant<bf16>> kGemm8 = {GEMM(8, 1, 2, 4, 2, 1024, 2, 4, 2)};
+const std::vector<Variant<bf16>> kGemm64 = {GEMM(64, 2, 4, 1, 4, 128, 2, 3, 2)};
+// warpgroups, stages, cluster, blocks an SM, atoms of 64 of depth in a stage
+const std::vector<Variant<bf16>> kWgmma = {WGMMA(1, 4, 2, 1, 3), WGMMA(4, 5, 4, 1),    WGMMA(1, 6, 1, 2),
+                                           WGMMA(1, 6, 2, 1, 2), WGMMA(1, 3, 2, 1, 4), WGMMA(1, 4, 1, 1, 3),
+                                           WGMMA(2, 3, 2, 1, 3), WGMMA(1, 2, 2, 2, 3), WGMMA(3, 5, 4, 1)};
 
 int sets_for(double bytes) {
   return std::max(2, std::min(40, static_cast<int>(230e6 / bytes) + 1));
@@ -178,13 +178,34 @@ void check_linear(Session& session) {
     for (const auto& [n, k] :
          std::vector<std::pair<int64_t, int64_t>>{{1, 8}, {129, 128}, {70, 14336}, {300, 14328}})
       check_launch<bf16>(session, v.name, v.launch, 1, n, k, 1, n == 129);
+  for (const auto& v : kTiles4096)
+    for (const int64_t m : {1, 3, 8})
+      for (const auto& [n, k] : std::vector<std::pair<int64_t, int64_t>>{
+               {1, 8}, {129, 128}, {133, 1000}, {517, 4096}, {5000, 520}})
+        check_launch<bf16>(session, v.name, v.launch, m, n, k, 1 + (m * n > 4000 ? 6 : 0),
+                           n == 517 || n == 133);
+  for (const auto& v : kTiles14336)
+    for (const int64_t m : {1, 3, 8})
+      for (const auto& [n, k] :
+           std::vector<std::pair<int64_t, int64_t>>{{1, 8}, {129, 128}, {70, 14336}, {300, 14328}})
+        check_launch<bf16>(session, v.name, v.launch, m, n, k, 1 + (m * n > 400 ? 6 : 0), n == 129);
   tokens(kGemm8, {1, 3, 8});
   tokens(kGemm64, {2, 33, 64, 65});
-  check_launch<f16>(session, "gemv f16", cuda::launch_gemv<GemvTraits<8, 1, 4, 1>, f16>, 1, 130, 584, 1,
+  tokens(kWgmma, {2, 33, 64, 65});
+  check_launch<f16>(session, "wgmma f16",
+                    cuda::launch_gemm_wgmma<cuda::GemmWgmmaTraits<2, 4, 4, 2>, f16, f16>, 40, 130, 584, 1,
                     true);
+  check_launch<f16>(
+      session, "gemm_stream f16",
+      [](cudaStream_t stream, const LinearCall<f16>& c) {
+        return cuda::launch_gemm_stream<cuda::GemmStreamTraits<16, 8, 1, 6, 1, 1>>(stream, c, 132);
+      },
+      5, 130, 584, 1, true);
+  check_launch<f16>(session, "gemv f16", cuda::launch_gemv<GemvTraits<8, 1, 4, 1>, f16, f16, f16>, 1, 130,
+                    584, 1, true);
   check_launch<f16>(session, "gemm f16",
-                    cuda::launch_gemm_tokens<GemmTokensTraits<8, 1, 8, 1, 8, 256, 4, 3, 2>, f16>, 7, 130, 584,
-                    1, true);
+                    cuda::launch_gemm_tokens<GemmTokensTraits<8, 1, 8, 1, 8, 256, 4, 3, 2>, f16, f16>, 7, 130,
+                    584, 1, true);
 }
 
 void bench_linear(Session& session, CublasLt& cublas, bool sweep) {
@@ -211,9 +232,12 @@ void bench_linear(Session& session, CublasLt& cublas, bool sweep) {
           [&](int s) { return (void*)(data.x.as<bf16>() + s * m * shape.k); },
           [&](int s) { return (void*)(data.y.as<bf16>() + s * m * shape.n); }, data.sets);
       auto list = m == 1 ? kGemv : m == 8 ? kGemm8 : kGemm64;
-      if (m == 1)
-        list.insert(list.end(), (shape.k == 4096 ? kStream4096 : kStream14336).begin(),
-                    (shape.k == 4096 ? kStream4096 : kStream14336).end());
+      const auto add = [&](const std::vector<Variant<bf16>>& more) {
+        list.insert(list.end(), more.begin(), more.end());
+      };
+      if (m == 1) add(shape.k == 4096 ? kStream4096 : kStream14336);
+      if (m > 8) add(kWgmma);
+      if (m <= 8) add(shape.k == 4096 ? kTiles4096 : kTiles14336);
       std::vector<Contender> ours;
       for (const auto& v : list)
         ours.push_back({v.name, [&, launch = v.launch](cudaStream_t stream, int set) {

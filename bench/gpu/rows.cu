@@ -244,21 +244,25 @@ void bench_rows(Session& session, bool) {
       c.w = w.as<bf16>(), c.rows = t,
       c.hidden = c.x_stride = c.y_stride = c.sum_stride = c.addend_stride = kHidden, c.epsilon = 1e-5f;
       const double peer[] = {1.60, 2.62, 20.48}, peer_add[] = {1.80, 2.89, 34.91};
-      session.measure(condition("rms_norm", 4 * n, peer[i], sets),
-                      {{"rms_norm_row", [&](cudaStream_t stream, int s) {
-                          auto one = c;
-                          one.x = x.as<const bf16>() + s * t * kHidden,
-                          one.y = y.as<bf16>() + s * t * kHidden;
-                          must((cuda::launch_rms_norm<false>(stream, one, true)));
-                        }}});
+      const auto norm = [&](int threads) -> Contender {
+        return {"rms_norm_row " + std::to_string(threads), [&, threads](cudaStream_t stream, int s) {
+                  auto one = c;
+                  one.x = x.as<const bf16>() + s * t * kHidden, one.y = y.as<bf16>() + s * t * kHidden;
+                  must((cuda::launch_rms_norm<false>(stream, one, true, threads)));
+                }};
+      };
+      const auto add_norm = [&](int threads) -> Contender {
+        return {
+            "rms_norm_row, in place, " + std::to_string(threads), [&, threads](cudaStream_t stream, int s) {
+              auto one = c;
+              one.x = x.as<const bf16>() + s * t * kHidden, one.addend = a.as<const bf16>() + s * t * kHidden;
+              one.sum = a.as<bf16>() + s * t * kHidden, one.y = x.as<bf16>() + s * t * kHidden;
+              must((cuda::launch_rms_norm<true>(stream, one, true, threads)));
+            }};
+      };
+      session.measure(condition("rms_norm", 4 * n, peer[i], sets), {norm(128), norm(256), norm(512)});
       session.measure(condition("add_rms_norm", 8 * n, peer_add[i], sets),
-                      {{"rms_norm_row, in place", [&](cudaStream_t stream, int s) {
-                          auto one = c;
-                          one.x = x.as<const bf16>() + s * t * kHidden,
-                          one.addend = a.as<const bf16>() + s * t * kHidden;
-                          one.sum = a.as<bf16>() + s * t * kHidden, one.y = x.as<bf16>() + s * t * kHidden;
-                          must((cuda::launch_rms_norm<true>(stream, one, true)));
-                        }}});
+                      {add_norm(128), add_norm(256), add_norm(512)});
     }
     {
       const double elements = static_cast<double>(t * kInner), peer[] = {3.29, 4.07, 89.37};

@@ -65,8 +65,7 @@ struct Profile {
   std::vector<ProfilePhase> phases;  // those that occurred: prefill, decode, mixed
   std::vector<StageSpan> stages;
   std::vector<StepSlice> steps;
-  double ttft_us = 0, tpot_us = 0;  // of the first request, from its arrival
-  double tokenize_us = 0;           // before the request was submitted
+  double ttft_us = 0, tpot_us = 0;  // of the first request
   std::string date, commit, command;
 };
 

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Device checks and figures on a machine with an H100 or H200: bench/gpu/run.sh BUILD_FOLDER OUT_FOLDER [COMMIT]
+# BUILD_FOLDER: of the cuda preset, with gpu_bench and gpu_conformance (cmake --build build/cuda --target gpu_bench
+# gpu_conformance). OUT_FOLDER gets the logs and one JSON file a figure. About two minutes. The peer of the linear rows is
+# the machine's own cuBLASLt: RIDGE_CUBLASLT names its library when the loader does not find it.
+set -u
+build=$1 out=$2 commit=${3:-$(git rev-parse --short HEAD 2>/dev/null || echo unknown)}
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$out"
+if [ -z "${RIDGE_CUBLASLT:-}" ]; then
+  packaged=$(python3 -c 'import glob, sysconfig; print(next(iter(glob.glob(sysconfig.get_path("purelib") + "/nvidia/*/lib/libcublasLt.so.1*")), ""))' 2>/dev/null)
+  [ -n "$packaged" ] && export RIDGE_CUBLASLT=$packaged
+fi
+failed=0
+"$build/gpu_conformance" > "$out/conformance.log" 2>&1 || failed=1
+tail -n 1 "$out/conformance.log"
+"$build/gpu_bench" "$out" "$commit" check > "$out/check.log" 2>&1 || failed=1
+tail -n 1 "$out/check.log"
+for part in rows linear attention; do
+  mkdir -p "$out/$part"
+  "$build/gpu_bench" "$out/$part" "$commit" "$part" > "$out/$part.log" 2>&1 || failed=1
+  cat "$out/$part.log"
+done
+python3 "$here/collect.py" "$out"/{rows,linear,attention}/rows.json "$out/results" || failed=1
+exit $failed

@@ -1,5 +1,0 @@
-#include "run.h"
-
-int main(void) {
-  return run_rms_norm();
-}

@@ -1,5 +1,0 @@
-#include "run.h"
-
-int main() {
-  return run_rms_norm();
-}
