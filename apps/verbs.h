@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/session.h"
+#include "lab/profile.h"
 
 namespace ridge::app {
 
@@ -23,6 +24,19 @@ struct Command {
 
 Command add_run(CLI::App& cli);
 Command add_inspect(CLI::App& cli);
+Command add_probe(CLI::App& cli);
+Command add_profile(CLI::App& cli);
+Command add_bench(CLI::App& cli);
+Command add_doctor(CLI::App& cli);
+
+/// The machine file at `path`, or with an empty path the kept one, measured anew when it is missing or stale.
+Result<Machine> machine_for(const std::string& path, const std::string& isa);
+
+struct WorkloadOptions;
+void add_workload_options(CLI::App& cli, WorkloadOptions* options);
+/// Runs a workload once unseen and once observed.
+Result<Profile> profile_workload(Session& session, const Machine& machine, const WorkloadOptions& workload,
+                                 const std::string& command);
 
 /// Options that several verbs share.
 struct CommonOptions {

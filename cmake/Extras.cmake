@@ -1,4 +1,5 @@
 # Tests that are not C++: scripts of the workshop, and what only the built objects can show.
+include(Install)
 if(NOT RIDGE_TESTS)
   return()
 endif()

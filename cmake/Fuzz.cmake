@@ -16,7 +16,7 @@ add_library(ridge_fuzzed STATIC ${fuzzed})
 target_include_directories(ridge_fuzzed PUBLIC src)
 target_compile_options(ridge_fuzzed PUBLIC -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
   -fno-omit-frame-pointer)
-target_link_libraries(ridge_fuzzed PUBLIC ridge_warnings Threads::Threads PkgConfig::PCRE2 nlohmann_json::nlohmann_json)
+target_link_libraries(ridge_fuzzed PUBLIC ridge_warnings Threads::Threads nlohmann_json::nlohmann_json)
 
 file(GLOB targets CONFIGURE_DEPENDS tests/fuzz/*_fuzz.cc)
 foreach(source IN LISTS targets)

@@ -155,7 +155,7 @@ function(ridge_library)
   set_source_files_properties(src/lab/probe.cc PROPERTIES COMPILE_DEFINITIONS "RIDGE_COMMIT=\"${commit}\"")
   add_library(ridge STATIC ${sources} ${objects})
   target_include_directories(ridge PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src> $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>)
-  target_link_libraries(ridge PUBLIC Threads::Threads PRIVATE $<BUILD_INTERFACE:ridge_warnings> PkgConfig::PCRE2 nlohmann_json::nlohmann_json)
+  target_link_libraries(ridge PUBLIC Threads::Threads PRIVATE $<BUILD_INTERFACE:ridge_warnings> $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 endfunction()
 
 # One executable a test file; CTest label "fast" unless its folder is named slow.

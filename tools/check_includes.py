@@ -10,11 +10,11 @@ import sys
 
 # Folder → where it stands. An include may go to a lower rank, or to the same folder, or to a sibling named below.
 RANK = {"base": 0, "tensor": 1, "machine": 2, "account": 2, "runtime": 3, "simd": 4, "device": 4, "kernels": 5,
-        "ops": 6, "plan": 7, "models": 8, "engine": 9, "parallel": 10, "lab": 10, "serve": 10, "advise": 10, "apps": 11}
+        "ops": 6, "plan": 7, "models": 8, "engine": 9, "parallel": 10, "lab": 10, "serve": 10, "advise": 10, "capi": 11, "apps": 11}
 SIBLINGS = {("machine", "account"), ("account", "machine"), ("advise", "lab"), ("lab", "advise")}
 # formats stands beside the ranks: it sees these only, and these see it.
 FORMATS_SEE = {"base", "tensor", "formats"}
-SEE_FORMATS = {"formats", "models", "engine", "parallel", "lab", "serve", "advise", "apps"}
+SEE_FORMATS = {"formats", "models", "engine", "parallel", "lab", "serve", "advise", "capi", "apps"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')
 CUDA = re.compile(r"^(cuda|cub|cublas|cooperative_groups|nv/|nccl|nvtx|thrust|mma\.h|device_launch|cute/|cutlass)")
 BACKEND = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif)\b.*\b(__CUDACC__|__CUDA_ARCH__|RIDGE_CUDA)\b")

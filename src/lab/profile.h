@@ -65,7 +65,8 @@ struct Profile {
   std::vector<ProfilePhase> phases;  // those that occurred: prefill, decode, mixed
   std::vector<StageSpan> stages;
   std::vector<StepSlice> steps;
-  double ttft_us = 0, tpot_us = 0;  // of the first request
+  double ttft_us = 0, tpot_us = 0;  // of the first request, from its arrival
+  double tokenize_us = 0;           // before the request was submitted
   std::string date, commit, command;
 };
 

@@ -1,5 +1,6 @@
 #include "ops/binding.h"
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -79,6 +80,11 @@ Status bind_operand(const char* op, const char* operand, const Tensor& t, const 
     }
   }
   return {};
+}
+
+Status check_param(const char* op, std::string_view name, double value, double least, double most) {
+  if (value >= least && value <= most && value == std::floor(value)) return {};
+  return invalid_argument(op, ": ", name, " is ", value, ", needs an integer from ", least, " to ", most);
 }
 
 Status bad_dtype(const char* op, const char* operand, DType found, const std::vector<DType>& wanted) {

@@ -17,6 +17,8 @@ SplitBytes split_bytes(const Tensor& t, int64_t elements);
 /// One operand against the dims bound so far: rank, literal sizes, symbols. Names operand, value found, value
 /// wanted.
 Status bind_operand(const char* op, const char* operand, const Tensor& t, const char* dims, Dims* bound);
+/// A scalar argument that has to be an integer from `least` to `most`.
+Status check_param(const char* op, std::string_view name, double value, double least, double most);
 Status bad_dtype(const char* op, const char* operand, DType found, const std::vector<DType>& wanted);
 
 /// Checks every operand of a call and fills `dims` with the symbols and counts.

@@ -55,6 +55,10 @@ std::vector<Operand<A>> attention_operands(const char* rows_dims, const char* ls
           {"kv_length", &A::kv_length, kIn, kIndices, "sequences", {kI64}}};
 }
 
+/// A row's key in the account: queries, query and kv heads, head_dim, sequences and, as a power of two that
+/// keys per sequence do not exceed, the length; a decode of growing length is a few rows, not one a token.
+std::string attention_shape(const PagedAttention& a, int64_t keys);
+
 /// Account: scores and weighted values are 2 head_dim FLOPs each per pair and query head; keys and values are
 /// read once per kv head (sharing saves bytes, not FLOPs).
 template <class A>

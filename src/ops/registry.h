@@ -11,6 +11,12 @@
 
 namespace ridge {
 
+// What an integer argument may be when it comes as a double: doubles hold integers exactly up to 2^53.
+template <class T>
+inline constexpr double param_least = std::is_signed_v<T> ? -0x1p53 : 0;
+template <class T>
+inline constexpr double param_most = std::is_same_v<T, bool> ? 1 : 0x1p53;
+
 template <class A>
 class Registered final : public AnyOperator {
  public:
@@ -57,6 +63,8 @@ class Registered final : public AnyOperator {
     for (const auto& p : op_.params)
       if (name == p.name)
         return std::visit([&](auto field) { return static_cast<double>(as(args).*field); }, p.field);
+    for (const auto& c : op_.counts)
+      if (name == c.name) return static_cast<double>((as(args).*c.field).get());
     return invalid_argument(op_.name, " has no argument ", printable(name), "; it has ", params());
   }
   Status check(const void* args) const override {
@@ -148,16 +156,19 @@ Status Registered<A>::set_param(void* args, std::string_view name, double value)
   A& a = *static_cast<A*>(args);
   for (const auto& p : op_.params)
     if (name == p.name) {
-      std::visit(
+      return std::visit(
           [&](auto field) {
             using Value = std::remove_reference_t<decltype(a.*field)>;
+            if constexpr (!std::is_same_v<Value, float>)
+              RIDGE_TRY(check_param(op_.name, name, value, param_least<Value>, param_most<Value>));
             a.*field = static_cast<Value>(value);
+            return Status();
           },
           p.field);
-      return {};
     }
   for (const auto& c : op_.counts)
     if (name == c.name) {
+      RIDGE_TRY(check_param(op_.name, name, value, 0, param_most<int64_t>));
       a.*c.field = Count(static_cast<int64_t>(value));
       return {};
     }

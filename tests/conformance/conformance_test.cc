@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "ops/any_operator.h"
 #include "ops/conformance.h"
@@ -11,6 +12,18 @@
 
 namespace ridge {
 namespace {
+
+// For the support matrix (tools/support_matrix.py): a line for each kernel, instruction set and choice of
+// dtypes.
+void write_support(const char* folder, const char* op, const ConformanceReport& report) {
+  FILE* file = std::fopen(text(folder, "/", op, ".tsv").c_str(), "w");
+  ASSERT_NE(file, nullptr) << folder << " cannot be written";
+  for (const auto& k : report.kernels)
+    for (const auto& [dtypes, worst] : k.worst_by_dtype)
+      std::fprintf(file, "%s\t%s\t%s\t%s\t%s\t%.3f\n", op, k.kernel.c_str(), k.backend.c_str(),
+                   isa_name(k.isa), dtypes.c_str(), worst);
+  EXPECT_EQ(std::fclose(file), 0);
+}
 
 class Conforms : public testing::TestWithParam<AnyOperator*> {};
 
@@ -31,6 +44,7 @@ TEST_P(Conforms, to_the_reference_on_every_instruction_set) {
                 isa_name(k.isa), static_cast<long long>(k.runs), static_cast<long long>(k.declines), k.worst);
     EXPECT_GT(k.runs, 0) << k.kernel << " declined every case: " << text(k.declined);
   }
+  if (const char* folder = std::getenv("RIDGE_SUPPORT_FOLDER")) write_support(folder, op.name(), report);
 }
 
 INSTANTIATE_TEST_SUITE_P(Operators, Conforms, testing::ValuesIn(operators()),

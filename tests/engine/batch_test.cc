@@ -93,6 +93,39 @@ TEST_P(Batch, K46_2_3_and_7_threads_give_the_logits_of_1) {
   }
 }
 
+TEST_P(Batch, K12_every_instruction_set_gives_nearly_the_same_logits) {
+  const int64_t lengths[] = {5, 70};
+  for (const int64_t length : lengths) {
+    const Request r = request(random_prompt(length, 9), 1);
+    std::vector<float> baseline;
+    for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+      if (isa > native_isa()) continue;
+      TinyModel tiny(spec(), {.threads = 1, .isa = isa});
+      const Answer a = generate(*engine_for(tiny, options(512, 16)), {r}).at(0);
+      ASSERT_EQ(a.logits.size(), 1u) << isa_name(isa);
+      if (baseline.empty()) baseline = a.logits[0];
+      double norm = 0, error = 0;
+      for (size_t i = 0; i < baseline.size(); ++i)
+        norm += std::pow(baseline[i], 2), error += std::pow(a.logits[0][i] - baseline[i], 2);
+      // A rounding that tips an 8-bit code moves a logit by a code's width.
+      const double allowed =
+          GetParam().activations == ActivationFormat::kF32 && GetParam().kv == kF32 ? 1e-5 : 2e-2;
+      EXPECT_LE(std::sqrt(error / norm), allowed) << isa_name(isa);
+    }
+  }
+}
+
+TEST_P(Batch, fused_operators_give_the_logits_of_the_calls_they_replace) {
+  TinyModel tiny(spec());
+  const Request r = request(random_prompt(20, 9), 5);
+  EngineOptions plain = options(512, 16), fused = plain;
+  for (const AnyOperator* op : operators())
+    if (!op->replaces().empty()) fused.plan.fusions.insert(op->name());
+  ASSERT_FALSE(fused.plan.fusions.empty());
+  expect_same(generate(*engine_for(tiny, fused), {r}).at(0), generate(*engine_for(tiny, plain), {r}).at(0),
+              "fused");
+}
+
 INSTANTIATE_TEST_SUITE_P(Formats, Batch,
                          testing::Values(Setup{"llama", ActivationFormat::kF32, kF32},
                                          Setup{"llama", ActivationFormat::kInt8, kF16},

@@ -49,6 +49,7 @@ Tolerance<A> tolerance() {
 Operator<A> describe_attention_decode() {
   Operator<A> op;
   op.name = "attention_decode";
+  op.shape_key = [](const A& a) { return attention_shape(a, a.keys.get()); };
   op.operands = attention_operands<A>("sequences heads head_dim", "sequences heads");
   op.counts = {{"pairs", &A::pairs}, {"keys", &A::keys}};
   op.params = {{"scale", &A::scale}, {"window", &A::window}, {"softcap", &A::softcap}};

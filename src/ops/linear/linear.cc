@@ -77,6 +77,7 @@ Operator<LinearArgs> describe_linear() {
   using A = LinearArgs;
   Operator<A> op;
   op.name = "linear";
+  op.shape_key = [](const A& a) { return text(a.y.dim(0), "x", a.y.dim(1), "x", a.w.dim(1)); };  // M x N x K
   op.operands = {
       {"y", &A::y, kOut, kActivations, "tokens out", {kF32}},
       {"x", &A::x, kIn, kActivations, "tokens in", {kF32, kBF16, kI8}},

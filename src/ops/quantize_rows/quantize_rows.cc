@@ -19,6 +19,7 @@ Operator<QuantizeRowsArgs> describe_quantize_rows() {
   using A = QuantizeRowsArgs;
   Operator<A> op;
   op.name = "quantize_rows";
+  op.shape_key = [](const A& a) { return text(a.x.dim(0), "x", a.x.dim(1)); };
   op.operands = {{"q", &A::q, kOut, kActivations, "tokens padded", {kI8}},
                  {"scale", &A::scale, kOut, kScales, "tokens blocks", {kF32}},
                  {"x", &A::x, kIn, kActivations, "tokens columns", {kF32, kBF16}}};

@@ -1,0 +1,220 @@
+// ridge bench: tokens a second of a model, or the speed of one operator at any shape.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "account/recorder.h"
+#include "account/verdict.h"
+#include "lab/formats_of.h"
+#include "verbs.h"
+#include "workload.h"
+
+namespace ridge::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  CommonOptions common;
+  WorkloadOptions workload;
+  std::string op, machine;
+  std::vector<int64_t> shape;
+  std::vector<std::string> dtypes;
+  int runs = 5;
+  double seconds = 0.2;
+};
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v.size() % 2 ? v[v.size() / 2] : (v[v.size() / 2 - 1] + v[v.size() / 2]) / 2;
+}
+
+/// Prompt and output apart, `runs` times after one unseen run: medians and the range.
+Status bench_model(const Options& o) {
+  RIDGE_ASSIGN(SessionOptions options, o.common.session());
+  options.engine.max_sequences = std::max<int64_t>(1, o.workload.batch);
+  RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
+  RIDGE_ASSIGN(const auto prompt, workload_prompt(*session, o.workload));
+  std::vector<double> pp, tg;
+  for (int run = -1; run < o.runs; ++run) {
+    WorkloadOptions w = o.workload;
+    w.output_tokens = 1;
+    int64_t begin = now_ns();
+    RIDGE_TRY(run_workload(*session, prompt, w));
+    const double prefill_s = double(now_ns() - begin) / 1e9;
+    // Decode alone, from a short prompt, as peers' benchmarks do it.
+    w.output_tokens = o.workload.output_tokens + 1;
+    const std::vector<int32_t> one(prompt.begin(), prompt.begin() + 1);
+    begin = now_ns();
+    RIDGE_TRY(run_workload(*session, one, w));
+    const double decode_s = double(now_ns() - begin) / 1e9;
+    if (run < 0) continue;
+    pp.push_back(double(prompt.size()) * double(w.batch) / prefill_s);
+    tg.push_back(double(w.output_tokens) * double(w.batch) / decode_s);
+  }
+  const Workload w = describe_workload(*session, prompt, o.workload);
+  const auto [pp_low, pp_high] = std::minmax_element(pp.begin(), pp.end());
+  const auto [tg_low, tg_high] = std::minmax_element(tg.begin(), tg.end());
+  if (o.common.json) {
+    Json j = {{"pp", median(pp)},
+              {"pp_range", {*pp_low, *pp_high}},
+              {"tg", median(tg)},
+              {"tg_range", {*tg_low, *tg_high}},
+              {"runs", o.runs}};
+    j["workload"] = {{"model", w.model},
+                     {"weight_format", w.weight_format},
+                     {"kv_format", w.kv_format},
+                     {"activation_format", w.activation_format},
+                     {"device", w.device},
+                     {"prompt_tokens", w.prompt_tokens},
+                     {"output_tokens", w.output_tokens},
+                     {"batch", w.batch},
+                     {"prefix_hit_tokens", 0},
+                     {"sampling", w.sampling},
+                     {"constrained_decoding", false}};
+    std::printf("%s\n", j.dump().c_str());
+  } else {
+    std::printf("%s: weights %s, KV %s, activations %s, %s, batch %lld\n", w.model.c_str(),
+                w.weight_format.c_str(), w.kv_format.c_str(), w.activation_format.c_str(), w.device.c_str(),
+                static_cast<long long>(w.batch));
+    std::printf("  prefill %lld tokens: %.1f tokens/s (%.1f to %.1f)\n",
+                static_cast<long long>(w.prompt_tokens), median(pp), *pp_low, *pp_high);
+    std::printf("  decode  %lld tokens: %.1f tokens/s (%.1f to %.1f), median of %d\n",
+                static_cast<long long>(w.output_tokens), median(tg), *tg_low, *tg_high, o.runs);
+  }
+  return {};
+}
+
+/// Copies of one call with operands of their own, so many that together they exceed every cache.
+Result<Json> bench_call(const Options& o, CpuDevice& device, const Machine& machine, AnyOperator& op,
+                        const std::vector<int64_t>& shape) {
+  std::map<std::string, DType> dtypes;
+  for (const std::string& d : o.dtypes) {
+    const size_t equals = d.find('=');
+    if (equals == std::string::npos)
+      return invalid_argument("--dtype ", printable(d), ": use operand=type, as in w=q4_1");
+    bool known = false;
+    for (int t = 0; t < kDTypeCount; ++t)
+      if (d.substr(equals + 1) == dtype_name(static_cast<DType>(t)))
+        dtypes[d.substr(0, equals)] = static_cast<DType>(t), known = true;
+    if (!known)
+      return invalid_argument("--dtype ", printable(d), ": there is no type ",
+                              printable(d.substr(equals + 1)));
+  }
+  constexpr int64_t kRotated = 200 << 20;
+  std::vector<Buffer> storage;
+  std::vector<AnyCall> calls;
+  std::vector<Selection> selections;
+  RIDGE_ASSIGN(const auto stream, device.create_stream());
+  int64_t bytes = 0, workspace = 0;
+  while (calls.empty() || (bytes < kRotated && calls.size() < 256)) {
+    RIDGE_ASSIGN(AnyCall call, op.example(device.target(), shape, dtypes, calls.size() + 1, &storage));
+    RIDGE_TRY(op.check(call.args.get()));
+    RIDGE_ASSIGN(const Selection s, op.select(device.target(), call.args.get()));
+    workspace = std::max(workspace, s.workspace_bytes);
+    bytes += std::max<int64_t>(1, op.cost(s, call.args.get()).total_bytes());
+    calls.push_back(std::move(call)), selections.push_back(s);
+  }
+  RIDGE_ASSIGN(const Buffer scratch, Buffer::allocate(workspace));
+  stream->set_workspace(scratch.data(), scratch.bytes());
+  std::vector<double> us;
+  const int64_t stop = now_ns() + static_cast<int64_t>(o.seconds * 1e9);
+  for (size_t i = 0; us.size() < calls.size() + 3 || now_ns() < stop; ++i) {
+    const size_t c = i % calls.size();
+    const int64_t begin = now_ns();
+    RIDGE_TRY(op.run(selections[c], *stream, calls[c].args.get()));
+    if (i >= calls.size()) us.push_back(double(now_ns() - begin) / 1e3);  // the first pass touches memory
+    if (interrupted()) return interruption();
+  }
+  Occasion occasion;
+  occasion.measured_us = median(us);
+  occasion.reuse_bytes = bytes;
+  const Cost cost = op.cost(selections[0], calls[0].args.get());
+  const Verdict v = judge(cost, machine.at(device.team().threads()), occasion);
+  return Json{{"op", op.name()},
+              {"shape", op.shape(calls[0].args.get())},
+              {"formats", formats_of(calls[0])},
+              {"kernel", op.kernel_name(selections[0])},
+              {"us", occasion.measured_us},
+              {"us_least", *std::min_element(us.begin(), us.end())},
+              {"runs", us.size()},
+              {"gb_s", double(cost.total_bytes()) / occasion.measured_us / 1e3},
+              {"gflop_s", double(cost.total_flops()) / occasion.measured_us / 1e3},
+              {"limit_us", v.limit_us},
+              {"bound", bound_name(v.bound)},
+              {"attainment", v.attainment}};
+}
+
+Status bench_operators(const Options& o) {
+  RIDGE_ASSIGN(const SessionOptions options, o.common.session());
+  RIDGE_ASSIGN(const auto device, CpuDevice::create(options.cpu));
+  RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, isa_name(device->target().isa)));
+  std::vector<AnyOperator*> chosen = operators();
+  if (o.op != "all") {
+    AnyOperator* one = find_operator(o.op);
+    std::string names;
+    for (const AnyOperator* op : operators()) names += text(names.empty() ? "" : ", ", op->name());
+    if (one == nullptr)
+      return invalid_argument("operator ", printable(o.op), " does not exist; there are ", names);
+    chosen = {one};
+  }
+  Json rows = Json::array();
+  if (!o.common.json)
+    std::printf("%-18s %-26s %-14s %-24s %10s %8s %9s %9s %-8s %5s\n", "operator", "shape", "formats",
+                "kernel", "us", "GB/s", "GFLOP/s", "limit us", "bound", "att.");
+  for (AnyOperator* op : chosen) {
+    std::vector<std::vector<int64_t>> shapes = op->bench_cases();
+    if (!o.shape.empty()) shapes = {o.shape};
+    for (const auto& shape : shapes) {
+      RIDGE_ASSIGN(const Json r, bench_call(o, *device, machine, *op, shape));
+      rows.push_back(r);
+      if (!o.common.json)
+        std::printf("%-18s %-26s %-14s %-24s %10.2f %8.1f %9.1f %9.2f %-8s %4.0f%%\n", op->name(),
+                    r["shape"].get<std::string>().c_str(), r["formats"].get<std::string>().c_str(),
+                    r["kernel"].get<std::string>().c_str(), r["us"].get<double>(), r["gb_s"].get<double>(),
+                    r["gflop_s"].get<double>(), r["limit_us"].get<double>(),
+                    r["bound"].get<std::string>().c_str(), 100 * r["attainment"].get<double>());
+    }
+  }
+  if (o.common.json)
+    std::printf("%s\n", Json{{"machine", machine.cpu},
+                             {"isa", machine.isa},
+                             {"threads", device->team().threads()},
+                             {"operators", rows}}
+                            .dump(1)
+                            .c_str());
+  return {};
+}
+
+}  // namespace
+
+Command add_bench(CLI::App& cli) {
+  auto o = std::make_shared<Options>();
+  CLI::App* sub =
+      cli.add_subcommand("bench", "Time a model's prefill and decode, or one operator at any shape");
+  o->common.add_to(*sub, false);
+  add_workload_options(*sub, &o->workload);
+  sub->add_option("--op", o->op, "An operator's name, or 'all'");
+  sub->add_option("--shape", o->shape, "Its case dims, as in --op linear --shape 1,4096,4096,128")
+      ->delimiter(',');
+  sub->add_option("--dtype", o->dtypes, "Types of operands, as in w=q4_1,x=i8,x_scale=f32")->delimiter(',');
+  sub->add_option("--runs", o->runs, "Runs of a model")->capture_default_str()->check(CLI::Range(1, 1000));
+  sub->add_option("--seconds", o->seconds, "Time for one operator and shape")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 600.0));
+  sub->add_option("--machine", o->machine, "Machine file of 'ridge probe'");
+  sub->footer(
+      "Examples:\n  ridge bench model.gguf --prompt-tokens 512 --output-tokens 128\n  ridge bench --op all\n "
+      " ridge bench --op rms_norm --shape 64,4096 --json");
+  return {sub, [o]() -> Status {
+            if (!o->op.empty()) return bench_operators(*o);
+            if (o->common.model.empty())
+              return invalid_argument("bench needs a model, or --op with an operator's name or 'all'");
+            return bench_model(*o);
+          }};
+}
+
+}  // namespace ridge::app

@@ -1,0 +1,75 @@
+// ridge doctor: what this machine offers, what is kept about it, and what would be declined.
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/memory.h"
+#include "verbs.h"
+
+namespace ridge::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json examine() {
+  Json j;
+  const std::string isa = isa_name(native_isa());
+  const MachineIdentity id = this_machine(isa);
+  j["cpu"] = id.cpu, j["isa"] = isa, j["build"] = id.build, j["cores"] = allowed_cores();
+  const std::string path = default_machine_path(isa);
+  const auto machine = load_machine(path, id);
+  j["machine_file"] = {{"path", path},
+                       {"usable", machine.ok()},
+                       {"why", machine.ok() ? "measured " + machine->date : machine.status().message()}};
+  j["cuda"] = "not in this build";
+  for (const Architecture& a : architectures()) j["architectures"].push_back(a.name);
+  for (const AnyOperator* op : operators()) {
+    Json kernels = Json::array();
+    for (const KernelInfo& k : op->kernels())
+      kernels.push_back({{"kernel", k.name},
+                         {"backend", k.backend},
+                         {"isa", isa_name(k.isa)},
+                         {"runs_here", k.backend == "cpu" && k.isa <= native_isa()}});
+    j["operators"][op->name()] = kernels;
+  }
+  return j;
+}
+
+void print(const Json& j) {
+  std::printf("cpu          %s\ninstructions %s\ncores        %d\nbuild        %s\n",
+              j["cpu"].get<std::string>().c_str(), j["isa"].get<std::string>().c_str(), j["cores"].get<int>(),
+              j["build"].get<std::string>().c_str());
+  const Json& m = j["machine_file"];
+  std::printf("machine file %s: %s\n", m["path"].get<std::string>().c_str(),
+              m["why"].get<std::string>().c_str());
+  std::printf("cuda         %s\narchitectures", j["cuda"].get<std::string>().c_str());
+  for (const auto& a : j["architectures"]) std::printf(" %s", a.get<std::string>().c_str());
+  std::printf("\n\noperators and their kernels (best first; - does not run on this processor)\n");
+  for (const auto& [name, kernels] : j["operators"].items()) {
+    std::printf("  %-18s", name.c_str());
+    for (const auto& k : kernels)
+      std::printf(" %s%s:%s", k["runs_here"].get<bool>() ? "" : "-", k["isa"].get<std::string>().c_str(),
+                  k["kernel"].get<std::string>().c_str());
+    std::printf("\n");
+  }
+}
+
+}  // namespace
+
+Command add_doctor(CLI::App& cli) {
+  auto json = std::make_shared<bool>(false);
+  CLI::App* sub = cli.add_subcommand("doctor", "Show what this machine offers and what would be declined");
+  sub->add_flag("--json", *json, "One JSON object on stdout");
+  sub->footer("Examples:\n  ridge doctor\n  ridge doctor --json");
+  return {sub, [json]() -> Status {
+            const Json j = examine();
+            if (*json)
+              std::printf("%s\n", j.dump(2).c_str());
+            else
+              print(j);
+            return {};
+          }};
+}
+
+}  // namespace ridge::app

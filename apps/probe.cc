@@ -1,0 +1,94 @@
+// ridge probe: measures this machine's ceilings and keeps them.
+
+#include "lab/probe.h"
+
+#include <cstdio>
+
+#include "verbs.h"
+
+namespace ridge::app {
+
+namespace {
+
+struct Options {
+  std::string isa, output;
+  int threads = 0;
+  bool json = false;
+};
+
+void print(const Machine& m, const std::string& path) {
+  std::printf("%s, %s\nbuild %s, %s, %.1f s\n", m.cpu.c_str(), m.isa.c_str(), m.build.c_str(), m.date.c_str(),
+              m.seconds);
+  for (const ThreadCeilings& t : m.by_threads) {
+    std::printf("\n%d thread%s: f32 %.0f, bf16 %.0f GFLOP/s, int8 %.0f Gop/s, barrier %.2f us\n", t.threads,
+                t.threads == 1 ? "" : "s", t.flops[0] / 1e9, t.flops[1] / 1e9, t.flops[3] / 1e9,
+                t.barrier_us);
+    std::printf("  %-12s %8s %8s %8s  GB/s\n", "working set", "read", "write", "copy");
+    for (const BandwidthPoint& p : t.curve)
+      std::printf("  %-12s %8.1f %8.1f %8.1f\n", bytes_text(double(p.bytes)).c_str(), p.read, p.write,
+                  p.copy);
+    std::printf("  reads of main memory in pieces between two meetings:");
+    for (const PiecePoint& p : t.pieces) std::printf(" %s %.1f", bytes_text(double(p.bytes)).c_str(), p.read);
+    std::printf(" GB/s\n");
+  }
+  std::printf("\nkernels on near data\n");
+  for (const KernelRate& k : m.kernels)
+    std::printf("  %-8s %-22s %-10s %4lld rows, %d threads: %8.1f GFLOP/s\n", k.op.c_str(), k.kernel.c_str(),
+                k.dtypes.c_str(), static_cast<long long>(k.rows), k.threads, k.flops / 1e9);
+  std::printf("\nkept in %s\n", path.c_str());
+}
+
+Status run(const Options& o) {
+  ProbeOptions probe;
+  probe.threads = o.threads;
+  if (!o.isa.empty()) {
+    RIDGE_ASSIGN(probe.isa, parse_isa(o.isa));
+  }
+  if (stderr_is_terminal())
+    probe.progress = [](const char* what, double share) {
+      std::fprintf(stderr, "\r%3.0f %%  %-12s", 100 * share, what);
+      if (share >= 1) std::fprintf(stderr, "\r%30s\r", "");
+    };
+  RIDGE_ASSIGN(const Machine m, probe_cpu(probe));
+  const std::string path = o.output.empty() ? default_machine_path(m.isa) : o.output;
+  RIDGE_TRY(save_machine(path, m));
+  if (o.json) {
+    RIDGE_ASSIGN(const std::string content, read_file(path, 16 << 20));
+    std::fputs(content.c_str(), stdout);
+  } else {
+    print(m, path);
+  }
+  return {};
+}
+
+}  // namespace
+
+Command add_probe(CLI::App& cli) {
+  auto o = std::make_shared<Options>();
+  CLI::App* sub =
+      cli.add_subcommand("probe", "Measure this machine's ceilings and keep them in the machine file");
+  sub->add_option("-t,--threads", o->threads,
+                  "The largest thread count; default: the cores that mask and quota allow");
+  sub->add_option("--isa", o->isa, "Force an instruction set: scalar, avx2 or avx512");
+  sub->add_option("-o,--output", o->output,
+                  "Machine file; default: $RIDGE_MACHINE, else ~/.cache/ridge/machine-ISA.json");
+  sub->add_flag("--json", o->json, "The machine file on stdout");
+  sub->footer("Examples:\n  ridge probe\n  ridge probe --isa avx2 -o avx2.json --json");
+  return {sub, [o] { return run(*o); }};
+}
+
+Result<Machine> machine_for(const std::string& path, const std::string& isa) {
+  const std::string file = path.empty() ? default_machine_path(isa) : path;
+  auto loaded = load_machine(file, this_machine(isa));
+  // A file that the user named is taken or refused; the kept one is made anew when there is none that fits.
+  if (loaded.ok() || !path.empty()) return loaded;
+  if (loaded.status().code() != Code::kNotFound && loaded.status().code() != Code::kDeclined) return loaded;
+  std::fprintf(stderr, "ridge: %s; measuring this machine first\n", loaded.status().message().c_str());
+  ProbeOptions probe;
+  RIDGE_ASSIGN(probe.isa, parse_isa(isa));
+  RIDGE_ASSIGN(const Machine m, probe_cpu(probe));
+  RIDGE_TRY(save_machine(file, m));
+  return m;
+}
+
+}  // namespace ridge::app

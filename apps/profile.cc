@@ -1,0 +1,93 @@
+// ridge profile: runs a workload and prints its account.
+
+#include "lab/profile.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+
+#include "account/recorder.h"
+
+#include "verbs.h"
+#include "workload.h"
+
+namespace ridge::app {
+
+namespace {
+
+struct Options {
+  CommonOptions common;
+  WorkloadOptions workload;
+  std::string machine;
+};
+
+std::string command_line(const Options& o) {
+  return text("ridge profile --prompt-tokens ", o.workload.prompt_tokens, " --output-tokens ",
+              o.workload.output_tokens, " --batch ", o.workload.batch);
+}
+
+Status run(const Options& o) {
+  RIDGE_ASSIGN(SessionOptions options, o.common.session());
+  options.engine.max_sequences = std::max<int64_t>(1, o.workload.batch);
+  RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
+  RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, isa_name(session->device().target().isa)));
+  RIDGE_ASSIGN(const Profile profile, profile_workload(*session, machine, o.workload, command_line(o)));
+  if (o.common.json)
+    std::printf("%s\n", profile_json(profile).c_str());
+  else
+    std::fputs(profile_text(profile, stdout_is_terminal() && std::getenv("NO_COLOR") == nullptr).c_str(),
+               stdout);
+  return {};
+}
+
+}  // namespace
+
+Result<Profile> profile_workload(Session& session, const Machine& machine, const WorkloadOptions& workload,
+                                 const std::string& command) {
+  const int64_t tokenize_begin = now_ns();
+  RIDGE_ASSIGN(const auto prompt, workload_prompt(session, workload));
+  const int64_t tokenize_end = now_ns();
+  // One run unseen: plans are written, memory is touched, clocks rise. Its figures would be those of a cold
+  // start.
+  RIDGE_TRY(run_workload(session, prompt, workload));
+  Profiler profiler;
+  session.engine().set_observer(&profiler);
+  const Status status = run_workload(session, prompt, workload);
+  session.engine().set_observer(nullptr);
+  RIDGE_TRY(status);
+  Profile profile = profiler.finish(machine, session.device().team().threads());
+  profile.workload = describe_workload(session, prompt, workload);
+  profile.tokenize_us = static_cast<double>(tokenize_end - tokenize_begin) / 1e3;
+  profile.command = command, profile.commit = machine.commit;
+  char date[40];
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  profile.date = date;
+  return profile;
+}
+
+void add_workload_options(CLI::App& cli, WorkloadOptions* o) {
+  cli.add_option("-p,--prompt", o->prompt,
+                 "Prompt text; default: --prompt-tokens tokens of a fixed sequence");
+  cli.add_option("--prompt-tokens", o->prompt_tokens, "Length of the prompt")->capture_default_str();
+  cli.add_option("--output-tokens", o->output_tokens, "Length of the answer")->capture_default_str();
+  cli.add_option("--batch", o->batch, "Requests at once")->capture_default_str();
+}
+
+Command add_profile(CLI::App& cli) {
+  auto o = std::make_shared<Options>();
+  CLI::App* sub = cli.add_subcommand(
+      "profile", "Run a workload and print where its time goes, against this machine's limits");
+  o->common.add_to(*sub);
+  add_workload_options(*sub, &o->workload);
+  sub->add_option("--machine", o->machine,
+                  "Machine file of 'ridge probe'; default: the kept one, measured when missing");
+  sub->footer(
+      "Examples:\n  ridge profile model.gguf\n  ridge profile model.gguf --prompt-tokens 1024 "
+      "--output-tokens 128 --json");
+  return {sub, [o] { return run(*o); }};
+}
+
+}  // namespace ridge::app

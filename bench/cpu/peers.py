@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Measures Ridge beside llama.cpp, in turns, and writes the rows C0 to C3.
+
+usage: peers.py --llama-bench PROGRAM [--ridge build/cpu/ridge] [--models smollm2,gemma3] [--rounds 5] [-t 2] [--dry]
+
+PROGRAM: llama.cpp's llama-bench, built natively (-march=native), Release. Each round runs both programs on each model,
+the order turned round every second time: prefill of 512 tokens and decode of 128. The row is the median; spread is the
+lowest and the highest. psi is the largest share of the time, over all runs, in which a runnable thread waited for a
+core: above 0.05 somebody else was using the machine. --dry prints and writes nothing.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+import rows  # noqa: E402
+
+PROMPT, OUTPUT = 512, 128
+MODELS = {"smollm2": ("SmolLM2-135M-Instruct", "Q4_1", {"tg": "C0", "pp": "C1"}),
+          "gemma3": ("Gemma-3-270M", "Q4_K_M", {"tg": "C2", "pp": "C3"})}
+
+
+def waited_us():
+    """Time in which some runnable thread of this machine waited for a core; 0 where the kernel does not tell."""
+    try:
+        with open("/proc/pressure/cpu", encoding="utf-8") as file:
+            return int(file.readline().rsplit("total=", 1)[1])
+    except OSError:
+        return 0
+
+
+def timed(command):
+    """(stdout, share of the wall time in which a thread waited)."""
+    before, start = waited_us(), time.monotonic()
+    run = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    share = (waited_us() - before) / 1e6 / (time.monotonic() - start)
+    if run.returncode != 0:
+        sys.exit(f"peers: {' '.join(command)} ended with {run.returncode}:\n{run.stderr[-2000:]}")
+    return run.stdout, share
+
+
+def peer_speed(out):
+    """llama-bench's JSON: one object a test."""
+    speeds = {}
+    for test in json.loads(out[out.index("["):]):
+        speeds["tg" if test["n_gen"] else "pp"] = test["avg_ts"]
+        speeds["name"] = f"llama.cpp {test.get('build_commit', '')}".strip()
+    return speeds
+
+
+def ridge_speed(out):
+    data = json.loads(out)
+    return {"pp": data["pp"], "tg": data["tg"], "workload": data.get("workload", {})}
+
+
+def measure(path, options):
+    """{program: {pp|tg: [tokens/s]}}, what the programs said of themselves, the largest psi."""
+    threads = str(options.threads)
+    commands = [
+        ("ridge", ridge_speed, [options.ridge, "bench", path, "--prompt-tokens", str(PROMPT), "--output-tokens", str(OUTPUT),
+                                "-t", threads, "--runs", "1", "--json"]),
+        ("peer", peer_speed, [options.llama_bench, "-m", path, "-p", str(PROMPT), "-n", str(OUTPUT), "-t", threads, "-mmp", "0",
+                              "-r", "1", "-o", "json"])]
+    found = {name: {"pp": [], "tg": []} for name, _, _ in commands}
+    said, psi = {}, 0.0
+    for number in range(options.rounds):
+        for name, parse, command in commands if number % 2 == 0 else commands[::-1]:
+            out, share = timed(command)
+            speeds = parse(out)
+            said[name] = speeds
+            psi = max(psi, share)
+            for test in ("pp", "tg"):
+                found[name][test].append(speeds[test])
+            print(f"  round {number + 1}, {name:6} pp {speeds['pp']:9.1f}  tg {speeds['tg']:8.1f} tokens/s, psi {share:.2f}",
+                  flush=True)
+    return found, said, psi
+
+
+def results(key, path, options):
+    """The rows of one model."""
+    name, weights, ids = MODELS[key]
+    print(f"{name} {weights}")
+    found, said, psi = measure(path, options)
+    for test, row in ids.items():
+        ours, theirs = found["ridge"][test], found["peer"][test]
+        workload = {"model": name, "weight_format": weights, "kv_format": "f16", "activation_format": "int8",
+                    "prompt_tokens": PROMPT, "output_tokens": OUTPUT, "batch": 1, "prefix_hit_tokens": 0, "sampling": "greedy",
+                    "constrained_decoding": False, **said["ridge"]["workload"]}
+        yield rows.make_row(
+            row, statistics.median(ours), spread=[min(ours), max(ours)], runs=len(ours),
+            device=f"{rows.cpu_name()}, {options.threads} threads", workload=workload,
+            command=f"bench/cpu/peers.py --models {key} --rounds {options.rounds} -t {options.threads}",
+            peer={"name": said["peer"]["name"], "value": statistics.median(theirs), "spread": [min(theirs), max(theirs)],
+                  "same_run": True},
+            more={"psi": round(psi, 3), "load_average": os.getloadavg()[2]})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--llama-bench", required=True)
+    parser.add_argument("--ridge", default=str(ROOT / "build" / "cpu" / "ridge"))
+    parser.add_argument("--models", default="smollm2,gemma3")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("-t", "--threads", type=int, default=2)
+    parser.add_argument("--dry", action="store_true")
+    options = parser.parse_args()
+    models = options.models.split(",")
+    if options.rounds < 1 or options.threads < 1 or not set(models) <= set(MODELS):
+        parser.error(f"--rounds and -t are 1 or more, --models of {', '.join(MODELS)}")
+    for key in models:
+        fetched = subprocess.run([str(ROOT / "tools" / "fetch_model.py"), key], check=True, stdout=subprocess.PIPE, text=True)
+        for result in results(key, fetched.stdout.strip(), options):
+            print(f"  {result['row']}: {result['value']:.1f} against {result['peer']['value']:.1f} {result['unit']}, "
+                  f"ratio {result['ratio']:.2f}")
+            if not options.dry:
+                print("  wrote", rows.write_row(result).relative_to(ROOT))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+// The profile of real steps: rows sum to the step, limit and losses to the row, and the first and last token
+// give the times of a request. Cases A2, A20 to A22, A25.
+
+#include "lab/profile.h"
+
+#include <numeric>
+
+#include "engine/generate.h"
+
+namespace ridge {
+namespace {
+
+Machine made_up(double bytes_a_second, double flops) {
+  ThreadCeilings c;
+  c.threads = 1;
+  const double gb = bytes_a_second / 1e9;
+  c.curve = {{1 << 10, gb, gb, gb}, {int64_t{1} << 40, gb, gb, gb}};
+  c.pieces = {{1 << 10, gb}, {int64_t{1} << 40, gb}};
+  c.flops.fill(flops);
+  Machine m;
+  m.by_threads = {c};
+  return m;
+}
+
+/// A profile of `requests` on a tiny model.
+Profile profile_of(const std::vector<Request>& requests, int64_t prefill_tokens, int gap,
+                   const Machine& machine, ActivationFormat activations = ActivationFormat::kInt8,
+                   int64_t context = 512) {
+  TinySpec spec;
+  spec.context = 2048;
+  TinyModel tiny(spec);
+  EngineOptions o;
+  o.kv.context = context, o.max_sequences = 4, o.prefill_tokens = prefill_tokens;
+  o.formats.activations = activations;
+  const auto engine = engine_for(tiny, o);
+  Profiler profiler;
+  engine->set_observer(&profiler);
+  generate(*engine, requests, gap);
+  return profiler.finish(machine, 1);
+}
+
+double sum_of_losses(const Verdict& v) {
+  return std::accumulate(v.loss_us.begin(), v.loss_us.end(), 0.0);
+}
+
+TEST(Profile, A25_rows_sum_to_the_step_and_limit_and_losses_to_the_row) {
+  const Profile p = profile_of({request(random_prompt(40, 1), 8), request(random_prompt(90, 2), 6)}, 32, 2,
+                               made_up(1e10, 1e11));
+  ASSERT_EQ(p.phases.size(), 3u) << "prefill, decode and mixed";
+  for (const ProfilePhase& phase : p.phases) {
+    SCOPED_TRACE(phase_name(phase.phase));
+    ASSERT_GT(phase.rows.size(), 5u);
+    EXPECT_EQ(phase.rows.back().op, "host");
+    double rows = 0, host = 0;
+    for (const ProfileRow& r : phase.rows) {
+      rows += r.time_us;
+      EXPECT_NEAR(r.verdict.limit_us + sum_of_losses(r.verdict), r.time_us, 1e-6 * r.time_us + 1e-9)
+          << r.op << r.shape;
+      EXPECT_GE(r.time_us, 0) << r.op;
+      if (r.op == "host") host = r.time_us;
+    }
+    EXPECT_NEAR(rows, phase.wall_us, 1e-6 * phase.wall_us);
+    EXPECT_DOUBLE_EQ(phase.loss_us(Loss::kHostGap), host);
+    EXPECT_GT(phase.tokens, 0);
+  }
+}
+
+TEST(Profile, rows_are_an_operator_and_a_shape_and_the_head_is_one_of_its_own) {
+  const Profile p = profile_of({request(random_prompt(40, 1), 4)}, 512, 0, made_up(1e10, 1e11));
+  ASSERT_EQ(p.phases[0].phase, Phase::kPrefill);
+  std::set<std::string> keys;
+  std::map<std::string, int64_t> calls;
+  for (const ProfileRow& r : p.phases[0].rows) {
+    EXPECT_TRUE(keys.insert(r.op + r.kernel + r.shape + r.formats).second)
+        << "two rows of " << r.op << r.shape;
+    calls[r.op] += r.calls;
+  }
+  EXPECT_EQ(calls["linear"], 2 * 7 + 1);
+  EXPECT_EQ(calls["sample"], 1) << "the first sampling belongs to the first token";
+  EXPECT_EQ(calls["attention_prefill"], 2);
+  EXPECT_EQ(calls.count("attention_decode"), 0u);
+  int heads = 0;
+  for (const ProfileRow& r : p.phases[0].rows)
+    if (r.op == "linear" && r.cost.total_flops() == 2 * 1 * 300 * 256) ++heads;
+  EXPECT_EQ(heads, 1) << "the logits head runs on one row";
+}
+
+TEST(Profile, A2_attention_work_does_not_depend_on_the_chunks_it_came_in) {
+  for (const int64_t chunk : {256, 1000, 137}) {
+    const Profile p = profile_of({request(random_prompt(1000, 1), 1)}, chunk, 0, made_up(1e10, 1e11),
+                                 ActivationFormat::kInt8, 1024);
+    ASSERT_EQ(p.phases.size(), 1u);
+    int64_t flops = 0;
+    for (const ProfileRow& r : p.phases[0].rows)
+      if (r.op == "attention_prefill") flops += r.cost.total_flops();
+    EXPECT_EQ(flops, 2 * 4ll * 500500 * 4 * 32) << "chunks of " << chunk;  // layers, heads, head_dim
+  }
+}
+
+TEST(Profile, A2_two_prompts_in_one_step_are_two_and_not_one_long_one) {
+  const Profile p = profile_of({request(random_prompt(100, 1), 1), request(random_prompt(100, 2), 1)}, 512, 0,
+                               made_up(1e10, 1e11));
+  int64_t flops = 0;
+  for (const ProfileRow& r : p.phases[0].rows)
+    if (r.op == "attention_prefill") flops += r.cost.total_flops();
+  EXPECT_EQ(flops, 2 * 4ll * 10100 * 4 * 32);
+}
+
+TEST(Profile, one_workload_gives_prefill_and_decode_opposite_verdicts) {
+  // 20 FLOP a byte: f32 activations of 256 tokens do more than that with a weight, one token does less.
+  const Profile p =
+      profile_of({request(random_prompt(256, 1), 8)}, 512, 0, made_up(1e10, 2e11), ActivationFormat::kF32);
+  ASSERT_EQ(p.phases.size(), 2u);
+  int prefill = 0, decode = 0;
+  for (const ProfilePhase& phase : p.phases)
+    for (const ProfileRow& r : phase.rows) {
+      if (r.op != "linear" || r.cost.total_flops() / r.calls == 2 * 300 * 256) continue;  // not the head
+      const bool is_prefill = phase.phase == Phase::kPrefill;
+      ++(is_prefill ? prefill : decode);
+      EXPECT_EQ(r.verdict.bound, is_prefill ? Bound::kCompute : Bound::kFarMemory)
+          << phase_name(phase.phase) << r.shape;
+    }
+  EXPECT_GT(prefill, 0);
+  EXPECT_GT(decode, 0);
+}
+
+// Times of requests, from spans that are given.
+
+Profile of_spans(const std::vector<StageSpan>& spans) {
+  Profiler profiler;
+  for (const StageSpan& s : spans) profiler.on_stage(s.request, s.stage, s.begin_ns, s.end_ns);
+  return profiler.finish(made_up(1e9, 1e9), 1);
+}
+constexpr int64_t kMs = 1000000;
+
+TEST(Profile, A20_the_first_token_is_no_gap) {
+  std::vector<StageSpan> spans = {{1, Stage::kQueue, 0, 5 * kMs},
+                                  {1, Stage::kPrefill, 5 * kMs, 99 * kMs},
+                                  {1, Stage::kSampling, 99 * kMs, 100 * kMs}};
+  for (int64_t t = 100; t < 140; t += 10) {
+    spans.push_back({1, Stage::kDecodeRound, t * kMs, (t + 9) * kMs});
+    spans.push_back({1, Stage::kSampling, (t + 9) * kMs, (t + 10) * kMs});
+  }
+  const Profile p = of_spans(spans);
+  EXPECT_DOUBLE_EQ(p.ttft_us, 100e3);
+  EXPECT_DOUBLE_EQ(p.tpot_us, 10e3);  // 40 / 4
+}
+
+TEST(Profile, A21_an_answer_of_one_token_has_no_time_per_token) {
+  const Profile p = of_spans({{1, Stage::kPrefill, 0, 90 * kMs}, {1, Stage::kSampling, 90 * kMs, 100 * kMs}});
+  EXPECT_DOUBLE_EQ(p.ttft_us, 100e3);
+  EXPECT_EQ(p.tpot_us, 0);
+}
+
+TEST(Profile, A22_times_are_of_one_request_and_another_does_not_enter) {
+  const Profile p = of_spans({{1, Stage::kQueue, 10 * kMs, 12 * kMs},
+                              {2, Stage::kSampling, 12 * kMs, 13 * kMs},
+                              {1, Stage::kPrefill, 12 * kMs, 29 * kMs},
+                              {1, Stage::kSampling, 29 * kMs, 30 * kMs},
+                              {2, Stage::kSampling, 90 * kMs, 99 * kMs}});
+  EXPECT_DOUBLE_EQ(p.ttft_us, 20e3);
+  EXPECT_EQ(p.tpot_us, 0);
+}
+
+/// The stages of a real run.
+struct Spans final : StepObserver {
+  std::map<int64_t, std::vector<StageSpan>> of;
+  void on_step(const StepFacts&, const StepPlan&) override {}
+  void on_stage(int64_t request, Stage stage, int64_t begin, int64_t end) override {
+    of[request].push_back({request, stage, begin, end});
+  }
+};
+
+TEST(Profile, A19_stages_follow_each_other_without_gap_and_sum_to_the_whole) {
+  TinyModel tiny;
+  EngineOptions o;
+  o.kv.context = 128, o.max_sequences = 2, o.prefill_tokens = 16;
+  const auto engine = engine_for(tiny, o);
+  Spans spans;
+  engine->set_observer(&spans);
+  std::vector<Request> requests = {request(random_prompt(40, 1), 5), request(random_prompt(20, 2), 7),
+                                   request(random_prompt(3, 3), 2)};
+  generate(*engine, requests);
+  ASSERT_EQ(spans.of.size(), 3u);
+  for (const auto& [id, list] : spans.of) {
+    EXPECT_EQ(list.front().stage, Stage::kQueue) << id;
+    EXPECT_EQ(list.back().stage, Stage::kSampling) << id;
+    int64_t sum = 0;
+    for (size_t i = 0; i < list.size(); ++i) {
+      EXPECT_LE(list[i].begin_ns, list[i].end_ns) << id;
+      if (i > 0) {
+        EXPECT_EQ(list[i].begin_ns, list[i - 1].end_ns) << "request " << id << " span " << i;
+      }
+      sum += list[i].end_ns - list[i].begin_ns;
+    }
+    EXPECT_EQ(sum, list.back().end_ns - list.front().begin_ns);
+  }
+}
+
+}  // namespace
+}  // namespace ridge

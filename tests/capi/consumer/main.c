@@ -1,0 +1,5 @@
+#include "run.h"
+
+int main(void) {
+  return run_rms_norm();
+}

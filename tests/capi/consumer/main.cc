@@ -1,0 +1,5 @@
+#include "run.h"
+
+int main() {
+  return run_rms_norm();
+}
