@@ -3,8 +3,10 @@
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "account/recorder.h"
+#include "lab/compare.h"
 #include "verbs.h"
 
 namespace ridge::app {
@@ -14,7 +16,9 @@ namespace {
 struct RunOptions {
   CommonOptions common;
   std::string prompt, system;
-  bool raw = false, tokens = false;
+  bool raw = false;
+  std::vector<std::string> compare;  // two configurations, as "isa=scalar activations=f32"
+  double bound = 1e-3;
   int64_t max_new_tokens = 256;
   SamplingParams sampling;
 };
@@ -104,7 +108,57 @@ Status chat(Session& session, const RunOptions& o) {
   return interrupted() ? interruption() : Status();
 }
 
+/// One side of --compare: the common options with some of them changed, "isa=scalar activations=f32 kv=f32
+/// threads=1 no-fuse=all".
+Result<SessionOptions> side(CommonOptions common, const std::string& changes) {
+  std::istringstream words(changes);
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    const std::string key = word.substr(0, equals),
+                      value = equals == std::string::npos ? "" : word.substr(equals + 1);
+    if (key == "isa")
+      common.isa = value;
+    else if (key == "activations")
+      common.activations = value;
+    else if (key == "kv")
+      common.kv = value;
+    else if (key == "threads")
+      common.threads = std::atoi(value.c_str());
+    else if (key == "no-fuse")
+      common.without_fusions = {value};
+    else
+      return invalid_argument("--compare ", printable(word),
+                              ": use isa=, activations=, kv=, threads= or no-fuse=");
+  }
+  return common.session();
+}
+
+/// Runs the prompt's first step both ways and names the first call whose output differs by more than the
+/// bound.
+Status compare(const RunOptions& o) {
+  RIDGE_ASSIGN(const SessionOptions a_options, side(o.common, o.compare[0]));
+  RIDGE_ASSIGN(const SessionOptions b_options, side(o.common, o.compare[1]));
+  RIDGE_ASSIGN(const auto a, Session::open(o.common.model, a_options));
+  RIDGE_ASSIGN(const auto b, Session::open(o.common.model, b_options));
+  RIDGE_ASSIGN(const auto prompt, a->encode_text(o.prompt));
+  RIDGE_ASSIGN(const Comparison c, compare_sessions(*a, *b, prompt, o.bound));
+  for (const Difference& d : c.worst)
+    std::printf("%-32s %-18s %.3e  (%s | %s)\n", d.label.c_str(), d.op.c_str(), d.error, d.kernel_a.c_str(),
+                d.kernel_b.c_str());
+  if (c.first)
+    std::printf("first beyond %.1e: %s, %s: %.3e (%s | %s)\n", o.bound, c.first->label.c_str(),
+                c.first->op.c_str(), c.first->error, c.first->kernel_a.c_str(), c.first->kernel_b.c_str());
+  else
+    std::printf("%lld outputs of %zu tokens agree within %.1e\n", static_cast<long long>(c.outputs),
+                prompt.size(), o.bound);
+  return {};
+}
+
 Status run_verb(const RunOptions& o) {
+  if (!o.compare.empty()) {
+    if (o.prompt.empty()) return invalid_argument("--compare needs a prompt: give --prompt");
+    return compare(o);
+  }
   RIDGE_ASSIGN(const SessionOptions options, o.common.session());
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
   if (o.prompt.empty()) return chat(*session, o);
@@ -153,7 +207,8 @@ Command add_run(CLI::App& cli) {
   sub->add_option("--seed", o->sampling.seed, "Same seed, same draws")->capture_default_str();
   sub->footer(
       "Examples:\n  ridge run model.gguf -p 'Why is the sky blue?'\n  ridge run model.gguf -p 'Once upon' "
-      "--raw -n 64 --temperature 0.7 --seed 1\n  ridge run model.gguf < questions.txt");
+      "--raw -n 64 --temperature 0.7 --seed 1\n  ridge run model.gguf < questions.txt\n  ridge run "
+      "model.gguf -p 'Once upon' --compare isa=scalar isa=avx512");
   return {sub, [o] { return run_verb(*o); }};
 }
 

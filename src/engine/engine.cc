@@ -304,7 +304,10 @@ Result<std::vector<TokenEvent>> InferenceEngine::step() {
   count(*plan, batch);
   if (observer_ != nullptr) facts.calls.resize(plan->calls().size());
   facts.calls_begin_ns = now_ns();
-  RIDGE_TRY(plan->run(*stream_, observer_ != nullptr ? &facts.calls : nullptr));
+  std::function<void(size_t)> after;
+  if (observer_ != nullptr && observer_->wants_calls())
+    after = [&](size_t call) { observer_->on_call(*plan, call); };
+  RIDGE_TRY(plan->run(*stream_, observer_ != nullptr ? &facts.calls : nullptr, after));
   RIDGE_TRY(stream_->synchronize());
   collect(*plan, batch, &events);
   facts.end_ns = now_ns();

@@ -38,6 +38,9 @@ class StepObserver {
   virtual ~StepObserver() = default;
   /// After a step; `plan` is what ran, its counters still those of the step.
   virtual void on_step(const StepFacts& facts, const StepPlan& plan) = 0;
+  /// For debugging: with true, on_call comes after every call, while its outputs still hold what it wrote.
+  virtual bool wants_calls() const { return false; }
+  virtual void on_call(const StepPlan&, size_t) {}
   /// A request spent [begin, end) in a stage.
   virtual void on_stage(int64_t request, Stage stage, int64_t begin_ns, int64_t end_ns) = 0;
 };

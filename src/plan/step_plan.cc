@@ -187,7 +187,7 @@ void StepPlan::set_counter(const std::string& name, int64_t v) {
     if (known == name) value = v;
 }
 
-Status StepPlan::run(Stream& stream, std::vector<CallTime>* times) {
+Status StepPlan::run(Stream& stream, std::vector<CallTime>* times, const std::function<void(size_t)>& after) {
   stream.set_workspace(workspace_.data(), workspace_.bytes());
   if (times != nullptr) stream.set_metering(true);
   StreamMeter before = stream.meter();
@@ -195,12 +195,13 @@ Status StepPlan::run(Stream& stream, std::vector<CallTime>* times) {
   for (size_t c = 0; c < calls_.size() && failed.ok(); ++c) {
     const auto& [call, selection] = calls_[c];
     failed = call.op->run(selection, stream, call.args.get()).within(call.label);
+    if (after) after(c);
     if (times == nullptr) continue;
-    const StreamMeter after = stream.meter();
+    const StreamMeter now = stream.meter();
     (*times)[c] = {now_ns(),
-                   {after.meetings - before.meetings, after.barrier_ns - before.barrier_ns,
-                    after.imbalance_ns - before.imbalance_ns, after.occupancy_ns - before.occupancy_ns}};
-    before = after;
+                   {now.meetings - before.meetings, now.barrier_ns - before.barrier_ns,
+                    now.imbalance_ns - before.imbalance_ns, now.occupancy_ns - before.occupancy_ns}};
+    before = now;
   }
   if (times != nullptr) stream.set_metering(false);
   return failed;

@@ -4,6 +4,7 @@
 // as the bucket returns.
 
 #include <deque>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -58,8 +59,10 @@ class StepPlan {
   Tensor find(const std::string& name) const;  // aborts on an unknown name: a defect of ours
   bool has(const std::string& name) const;
   void set_counter(const std::string& name, int64_t v);  // a counter that the model does not use is ignored
-  /// Runs all calls. With `times` (as many as calls), measures each.
-  Status run(Stream& stream, std::vector<CallTime>* times = nullptr);
+  /// Runs all calls. With `times` (as many as calls), measures each; with `after`, calls it when a call is
+  /// done.
+  Status run(Stream& stream, std::vector<CallTime>* times = nullptr,
+             const std::function<void(size_t call)>& after = nullptr);
 
   const std::vector<PlannedCall>& calls() const { return calls_; }
   Cost cost(size_t call) const {
