@@ -205,6 +205,11 @@ Command add_run(CLI::App& cli) {
   sub->add_option("--frequency-penalty", o->sampling.frequency_penalty, "Subtracted for each time seen")
       ->capture_default_str();
   sub->add_option("--seed", o->sampling.seed, "Same seed, same draws")->capture_default_str();
+  sub->add_option("--compare", o->compare,
+                  "Two configurations; names the first layer and operator that differ beyond --bound")
+      ->expected(2);
+  sub->add_option("--bound", o->bound, "Of --compare: largest relative difference, norm over norm")
+      ->capture_default_str();
   sub->footer(
       "Examples:\n  ridge run model.gguf -p 'Why is the sky blue?'\n  ridge run model.gguf -p 'Once upon' "
       "--raw -n 64 --temperature 0.7 --seed 1\n  ridge run model.gguf < questions.txt\n  ridge run "
