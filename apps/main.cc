@@ -39,7 +39,7 @@ static int run(int argc, char** argv) {
   cli.footer(
       "Exit codes: 0 done, 1 failed, 2 wrong command line, 130 interrupted.\n'ridge VERB --help' shows "
       "options and examples.");
-  const Command commands[] = {add_run(cli),   add_profile(cli), add_bench(cli),
+  const Command commands[] = {add_run(cli),   add_profile(cli), add_bench(cli), add_advise(cli),
                               add_probe(cli), add_inspect(cli), add_doctor(cli)};
   try {
     cli.parse(argc, argv);

@@ -7,7 +7,9 @@
 #include <ctime>
 
 #include "account/recorder.h"
-
+#include "base/files.h"
+#include "lab/report.h"
+#include "lab/trace.h"
 #include "verbs.h"
 #include "workload.h"
 
@@ -18,7 +20,7 @@ namespace {
 struct Options {
   CommonOptions common;
   WorkloadOptions workload;
-  std::string machine;
+  std::string machine, report, trace;
 };
 
 std::string command_line(const Options& o) {
@@ -32,6 +34,8 @@ Status run(const Options& o) {
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
   RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, isa_name(session->device().target().isa)));
   RIDGE_ASSIGN(const Profile profile, profile_workload(*session, machine, o.workload, command_line(o)));
+  if (!o.report.empty()) RIDGE_TRY(write_file_atomically(o.report, report_html(profile, nullptr)));
+  if (!o.trace.empty()) RIDGE_TRY(write_file_atomically(o.trace, trace_json(profile)));
   if (o.common.json)
     std::printf("%s\n", profile_json(profile).c_str());
   else
@@ -84,8 +88,12 @@ Command add_profile(CLI::App& cli) {
   add_workload_options(*sub, &o->workload);
   sub->add_option("--machine", o->machine,
                   "Machine file of 'ridge probe'; default: the kept one, measured when missing");
+  sub->add_option("--report", o->report, "Write the account as one HTML page");
+  sub->add_option("--trace", o->trace,
+                  "Write requests, steps and calls as a trace for Perfetto or chrome://tracing");
   sub->footer(
-      "Examples:\n  ridge profile model.gguf\n  ridge profile model.gguf --prompt-tokens 1024 "
+      "Examples:\n  ridge profile model.gguf\n  ridge profile model.gguf --report report.html --trace "
+      "trace.json\n  ridge profile model.gguf --prompt-tokens 1024 "
       "--output-tokens 128 --json");
   return {sub, [o] { return run(*o); }};
 }

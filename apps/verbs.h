@@ -26,6 +26,7 @@ Command add_run(CLI::App& cli);
 Command add_inspect(CLI::App& cli);
 Command add_probe(CLI::App& cli);
 Command add_profile(CLI::App& cli);
+Command add_advise(CLI::App& cli);
 Command add_bench(CLI::App& cli);
 Command add_doctor(CLI::App& cli);
 

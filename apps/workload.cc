@@ -1,8 +1,6 @@
 #include "workload.h"
 
-#include <algorithm>
-#include <map>
-
+#include "lab/workload.h"
 #include "verbs.h"
 
 namespace ridge::app {
@@ -40,20 +38,8 @@ Status run_workload(Session& session, const std::vector<int32_t>& prompt, const 
 }
 
 Workload describe_workload(Session& session, const std::vector<int32_t>& prompt, const WorkloadOptions& o) {
-  Workload w;
-  const std::string& path = session.file().path();
-  w.model = path.substr(path.find_last_of('/') + 1);
-  std::map<std::string, int64_t> bytes;
-  for (const LoadedTensor& t : session.model().weights().loaded())
-    if (t.tensor.rank() == 2) bytes[dtype_name(t.tensor.dtype)] += t.file_bytes;
-  for (const auto& [name, count] : bytes) w.weight_format += text(w.weight_format.empty() ? "" : " + ", name);
-  const EngineOptions& e = session.engine().options();
-  w.kv_format = dtype_name(e.kv.k_type);
-  w.activation_format = activation_format_name(e.formats.activations);
-  w.device = session.device().describe();
+  Workload w = workload_of(session, session.engine().options(), session.device().describe());
   w.prompt_tokens = static_cast<int64_t>(prompt.size()), w.output_tokens = o.output_tokens, w.batch = o.batch;
-  w.prefill_chunk = e.prefill_tokens;
-  for (const std::string& f : e.plan.fusions) w.fusions += text(w.fusions.empty() ? "" : ", ", f);
   return w;
 }
 

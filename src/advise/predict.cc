@@ -70,7 +70,10 @@ std::vector<Lever> levers_of(const Profile& p, const std::vector<FusedOperator>&
   return levers;
 }
 
-LeverJudgement predict(const Profile& p, const Lever& lever, const std::vector<FusedOperator>& fused) {
+namespace {
+
+/// One run's price: the gain, and in `reason` what it rests on; predicted is false where there is no price.
+LeverJudgement price(const Profile& p, const Lever& lever, const std::vector<FusedOperator>& fused) {
   LeverJudgement j;
   j.lever = lever, j.declined = true;
   if (const double queued = queue_share(p); queued > 0.8) {
@@ -87,18 +90,34 @@ LeverJudgement predict(const Profile& p, const Lever& lever, const std::vector<F
   const double all = total_us(p);
   j.predicted = true;
   j.gain = {(now - high) / all, 0, (now - low) / all};
-  j.gain.value = (j.gain.low + j.gain.high) / 2;
   const std::string bounds = bounds_text(e.rows);
-  const std::string where = text(e.term, "; these rows take ", percent(now / all), " of the time",
-                                 bounds.empty() ? "" : text(", their limit is ", bounds));
-  const std::string range = text(percent(j.gain.low), " to ", percent(j.gain.high));
-  if (j.gain.high < kWorthwhile)
-    j.reason =
-        text(j.gain.high < 0 ? "slower: " : "its term does not bind: ", where, "; less time by ", range);
-  else if (j.gain.low <= 0)
-    j.reason = text("not surely a gain: ", where, "; less time by ", range);
-  else
-    j.declined = false, j.reason = text(where, "; less time by ", range);
+  j.reason = text(e.term, "; these rows take ", percent(now / all), " of the time",
+                  bounds.empty() ? "" : text(", their limit is ", bounds));
+  return j;
+}
+
+}  // namespace
+
+LeverJudgement predict(const std::vector<Profile>& runs, const Lever& lever,
+                       const std::vector<FusedOperator>& fused) {
+  LeverJudgement j;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    LeverJudgement one = price(runs[i], lever, fused);
+    if (!one.predicted) return one;
+    if (i > 0) {
+      one.gain.low = std::min(one.gain.low, j.gain.low);
+      one.gain.high = std::max(one.gain.high, j.gain.high);
+    }
+    j = std::move(one);
+  }
+  j.gain.value = (j.gain.low + j.gain.high) / 2;
+  const std::string range = text("; less time by ", percent(j.gain.low), " to ", percent(j.gain.high));
+  j.declined = j.gain.high < kWorthwhile || j.gain.low <= 0;
+  const char* verdict = !j.declined                  ? ""
+                        : j.gain.high >= kWorthwhile ? "not surely a gain: "
+                        : j.gain.high < 0            ? "slower: "
+                                                     : "its term does not bind: ";
+  j.reason = verdict + j.reason + range;
   return j;
 }
 

@@ -27,7 +27,14 @@ std::vector<Lever> levers_of(const Profile& profile, const std::vector<FusedOper
 /// Where that rate is not known, limit' / attainment with the best and the worst attainment of the operator's
 /// rows. A row of which less than half is modelled or metered may also not change at all. Rows above their
 /// own limit are left out (case A25); a run dominated by admission is not judged (case A35).
-LeverJudgement predict(const Profile& profile, const Lever& lever, const std::vector<FusedOperator>& fused);
+/// With several runs of one workload, each prices the lever and the interval covers all: what differs between
+/// runs (waiting for threads above all) is not known better than that.
+LeverJudgement predict(const std::vector<Profile>& runs, const Lever& lever,
+                       const std::vector<FusedOperator>& fused);
+inline LeverJudgement predict(const Profile& profile, const Lever& lever,
+                              const std::vector<FusedOperator>& fused) {
+  return predict(std::vector<Profile>{profile}, lever, fused);
+}
 
 /// Index of the judgement with the largest lower bound of the gain, of those not declined; -1: none.
 int choose(const std::vector<LeverJudgement>& judgements);

@@ -95,13 +95,16 @@ Interval changed_time(const Profile& p, const ProfilePhase& phase, const Profile
   const Verdict then = judge(c.cost, p.machine.at(c.threads), o);
 
   const double will = modelled(then);
-  // One thread meets nobody.
-  const double kept = metered(row.verdict) * (c.threads == 1 && p.threads > 1 ? 0 : c.calls_ratio);
+  // One thread meets nobody. But what looks like waiting for the others may be the machine being busy, which
+  // delays each thread by itself: then a share by threads stays.
+  const bool alone = c.threads == 1 && p.threads > 1;
+  const double kept = metered(row.verdict) * (alone ? 0 : c.calls_ratio);
   const double rest = row.time_us - metered(row.verdict);
   Interval t{will + kept + (rest - now), 0, 0};
   t.high = t.low;
   const auto include = [&](double us) { t.low = std::min(t.low, us), t.high = std::max(t.high, us); };
   if (now > 0) include(rest * will / now + kept);
+  if (alone) include(t.high + metered(row.verdict) / p.threads);
   if (c.other_kernel && !known) {
     const Interval comparable = by_attainment(phase, row, then.limit_us);
     include(comparable.low), include(comparable.high);

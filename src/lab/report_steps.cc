@@ -49,7 +49,7 @@ std::string bar(const std::string& what, const std::vector<Part>& parts, double 
   for (const Part& p : parts) all += p.us, positive += std::max(0.0, p.us);
   std::string segments, keys;
   for (const Part& p : parts) {
-    if (p.us == 0) continue;
+    if (std::fabs(p.us) < 0.0005 * all && p.name != "unexplained") continue;
     const std::string said =
         text(p.name, ": ", percent(all > 0 ? p.us / all : 0), ", ", time_text(p.us / steps), " a step");
     if (p.us > 0 && positive > 0)
@@ -86,7 +86,7 @@ std::string main_table(const ProfilePhase& phase, const std::vector<NamedRow>& r
   std::string out = text("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Operators of ",
                          phase_name(phase.phase),
                          "\"><table><caption>Times, work and bytes are of one call</caption><thead><tr>");
-  for (const char* h : {"", "operator", "shape", "formats"}) out += heading(h, true);
+  for (const char* h : {"", "operator", "shape"}) out += heading(h, true);
   for (const char* h : {"calls", "µs", "share", "MFLOP", "kB", "FLOP/B", "limit µs"}) out += heading(h);
   out += heading("bound", true) + heading("attained") + heading("where the rest went", true) +
          heading("kernel", true) + "</tr></thead><tbody>";
@@ -97,8 +97,8 @@ std::string main_table(const ProfilePhase& phase, const std::vector<NamedRow>& r
                bytes = static_cast<double>(r.cost.total_bytes()),
                flops = static_cast<double>(r.cost.total_flops());
     out += "<tr>";
-    cell(out, n.id, true), cell(out, escaped(r.op), true), cell(out, escaped(r.shape), true);
-    cell(out, escaped(r.formats), true);
+    cell(out, n.id, true), cell(out, text(escaped(r.op), " <small>", escaped(r.formats), "</small>"), true);
+    cell(out, escaped(r.shape), true);
     cell(out, text(r.calls)), cell(out, us_text(r.time_us / calls)), cell(out, percent(n.share));
     cell(out, number(flops / calls / 1e6)), cell(out, number(bytes / calls / 1e3));
     cell(out, bytes > 0 ? number(flops / bytes) : ""), cell(out, us_text(r.verdict.limit_us / calls));
@@ -106,7 +106,7 @@ std::string main_table(const ProfilePhase& phase, const std::vector<NamedRow>& r
     const double attained = std::clamp(100 * r.verdict.attainment, 0.0, 100.0);
     cell(out, r.verdict.limit_us <= 0 ? ""
               : r.verdict.defect
-                  ? text("<span class=\"flag\">", percent(r.verdict.attainment), " count or level</span>")
+                  ? text("<span class=\"flag\">", percent(r.verdict.attainment), " above it</span>")
                   : text(percent(r.verdict.attainment),
                          "<span class=\"meter\"><i style=\"width:", number(attained), "%\"></i></span>"));
     cell(out, largest_losses(r), true), cell(out, escaped(r.kernel), true);

@@ -59,12 +59,13 @@ line.prefill{stroke:var(--prefill)}line.decode{stroke:var(--decode)}line.mixed{s
 .scroll{overflow-x:auto;margin-top:10px}
 table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums;min-width:100%}
 caption{text-align:left;color:var(--soft);padding:0 0 6px}
-th,td{padding:4px 8px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line)}
+th,td{padding:4px 7px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line)}
 th{font-weight:600;color:var(--soft);vertical-align:bottom}
 th:first-child,td:first-child{position:sticky;left:0;background:var(--card);padding-left:0}
 .l{text-align:left}
 tbody tr:hover td{background:var(--page)}
-.meter{display:inline-block;width:52px;height:8px;border-radius:4px;background:var(--grid);margin-left:7px;overflow:hidden}
+small{color:var(--soft);font-size:12px}
+.meter{display:inline-block;width:40px;height:8px;border-radius:4px;background:var(--grid);margin-left:7px;overflow:hidden}
 .meter i{display:block;height:100%;background:var(--c1);border-radius:4px}
 .flag{color:var(--bad);font-weight:600}
 details{margin-top:12px}

@@ -17,7 +17,7 @@ std::string number(double v) {
 }
 std::string percent(double share) {
   char buffer[64];
-  std::snprintf(buffer, sizeof buffer, "%.1f\xC2\xA0%%", 100 * share);
+  std::snprintf(buffer, sizeof buffer, "%.1f\xC2\xA0%%", std::fabs(share) < 0.0005 ? 0.0 : 100 * share);
   return buffer;
 }
 std::string time_text(double us) {

@@ -1,6 +1,7 @@
 #include "lab/workload.h"
 
 #include <algorithm>
+#include <set>
 
 namespace ridge {
 
@@ -16,24 +17,25 @@ const char* fixed_text() {
          "and copper; next to copper somebody wrote, in another hand, that it was too dear.\n";
 }
 
-/// The weight type that most bytes have; the others follow from the file.
-static std::string main_weight_type(const GgufFile& file) {
-  std::map<std::string, int64_t> bytes;
-  for (const GgufTensor& t : file.tensors()) bytes[t.type->name] += t.bytes;
-  const auto most = std::max_element(bytes.begin(), bytes.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == bytes.end() ? "" : most->first;
+/// The types of the matrices.
+static std::string weight_types(const GgufFile& file) {
+  std::set<std::string> types;
+  for (const GgufTensor& t : file.tensors())
+    if (t.shape.rank() == 2) types.insert(t.type->name);
+  std::string out;
+  for (const std::string& t : types) out += text(out.empty() ? "" : " + ", t);
+  return out;
 }
 
 Workload workload_of(const Session& session, const EngineOptions& options, const std::string& device) {
   Workload w;
   const std::string& path = session.file().path();
   w.model = path.substr(path.rfind('/') + 1);
-  w.weight_format = main_weight_type(session.file());
+  w.weight_format = weight_types(session.file());
   w.kv_format = options.kv.k_type == kI8 ? "q8" : dtype_name(options.kv.k_type);
   w.activation_format = activation_format_name(options.formats.activations);
   w.device = device;
-  for (const std::string& f : options.plan.fusions) w.fusions += text(w.fusions.empty() ? "" : " ", f);
+  for (const std::string& f : options.plan.fusions) w.fusions += text(w.fusions.empty() ? "" : ", ", f);
   w.batch = options.max_sequences, w.prefill_chunk = options.prefill_tokens;
   return w;
 }

@@ -145,6 +145,22 @@ TEST(Predict, fusing_two_calls_saves_between_a_read_and_the_shorter_call) {
   EXPECT_FALSE(predict(example_profile(), {"fuse-add_rms_norm", "off", "on"}, kFused).predicted);
 }
 
+TEST(Predict, runs_that_differ_widen_the_interval) {
+  const Profile calm = example_profile();
+  Profile busy = calm;
+  for (ProfilePhase& phase : busy.phases)
+    for (ProfileRow& r : phase.rows) {
+      phase.wall_us += r.time_us;
+      r.verdict.loss(Loss::kBarrier) += r.time_us, r.time_us *= 2;
+    }
+  const Lever lever{"activations", "f32", "int8"};
+  const Interval one = predict(calm, lever, kFused).gain, other = predict(busy, lever, kFused).gain,
+                 both = predict({calm, busy}, lever, kFused).gain;
+  EXPECT_LT(other.high, one.low);
+  EXPECT_EQ(both.low, other.low);
+  EXPECT_EQ(both.high, one.high);
+}
+
 TEST(Predict, every_lever_of_a_profile_is_listed_once) {
   const auto levers = levers_of(example_profile(), kFused);
   for (size_t i = 0; i < levers.size(); ++i) {

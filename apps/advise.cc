@@ -1,0 +1,116 @@
+// ridge advise: one change of configuration, predicted from the account, tested, scored.
+
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+
+#include "advise/advise.h"
+#include "advise/score.h"
+#include "base/files.h"
+#include "lab/report.h"
+#include "verbs.h"
+
+namespace ridge::app {
+
+namespace {
+
+struct AdviseVerb {
+  CommonOptions common;
+  AdviseOptions wanted;
+  std::vector<std::string> levers;
+  std::string machine, score, report;
+  bool predict_only = false;
+};
+
+std::string date_now() {
+  char date[40];
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return date;
+}
+
+std::string command_line(const AdviseVerb& o) {
+  std::string out = text("ridge advise --prompt-tokens ", o.wanted.prompt_tokens, " --output-tokens ",
+                         o.wanted.output_tokens);
+  for (const std::string& lever : o.levers) out += text(" --lever ", lever);
+  return out;
+}
+
+Status advise_verb(AdviseVerb o) {
+  for (const std::string& written : o.levers) {
+    if (written == "auto") continue;
+    RIDGE_ASSIGN(Lever lever, parse_lever(written));
+    o.wanted.levers.push_back(std::move(lever));
+  }
+  RIDGE_ASSIGN(SessionOptions options, o.common.session());
+  if (o.wanted.output_tokens < 1)
+    return invalid_argument("--output-tokens is ", o.wanted.output_tokens, ": use 1 or more");
+  if (!(o.wanted.budget_s > 0))
+    return invalid_argument("--budget is ", o.wanted.budget_s, ": use more than 0");
+  // Two engines at once: each with the room that the workload needs, not the model's whole context.
+  if (options.engine.kv.context == 0)
+    options.engine.kv.context =
+        std::max(o.wanted.prompt_tokens + o.wanted.output_tokens, o.wanted.quality_tokens + 1);
+  RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
+  RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, isa_name(session->device().target().isa)));
+  o.wanted.experiment = !o.predict_only;
+  o.wanted.date = date_now(), o.wanted.commit = machine.commit;
+  o.wanted.command = command_line(o), o.wanted.interrupted = interrupted;
+  if (stderr_is_terminal())
+    o.wanted.progress = [](const char* what, double share) {
+      std::fprintf(stderr, "\r%s %3.0f %%\x1b[K", what, 100 * share);
+    };
+  auto advised = advise(*session, options, machine, o.wanted);
+  if (stderr_is_terminal()) std::fprintf(stderr, "\r\x1b[K");
+  if (!advised.ok()) return advised.status();
+  const std::string score = o.score.empty() ? default_score_path() : o.score;
+  for (const AdviceRecord& r : advised->records) {
+    std::fputs(o.common.json
+                   ? (advice_json(r) + "\n").c_str()
+                   : advice_text(r, stdout_is_terminal() && std::getenv("NO_COLOR") == nullptr).c_str(),
+               stdout);
+    if (r.decision != Decision::kNotRun) RIDGE_TRY(append_score(score, r));
+  }
+  if (!o.report.empty())
+    RIDGE_TRY(write_file_atomically(o.report, report_html(advised->profile, &advised->records.back())));
+  if (o.common.json) return {};
+  RIDGE_ASSIGN(const Score total, read_score(score));
+  std::printf("%s\n", score_text(total).c_str());
+  return {};
+}
+
+}  // namespace
+
+Command add_advise(CLI::App& cli) {
+  auto o = std::make_shared<AdviseVerb>();
+  CLI::App* sub =
+      cli.add_subcommand("advise", "Propose one change of configuration, predict its gain, test it");
+  o->common.add_to(*sub);
+  sub->add_option(
+      "--lever", o->levers,
+      "auto (default): the best of those that bind; or NAME=VALUE to test, repeatable: activations, kv, "
+      "threads, prefill-chunk, fuse-OPERATOR");
+  sub->add_option("--prompt-tokens", o->wanted.prompt_tokens, "Prompt of the workload")
+      ->capture_default_str();
+  sub->add_option("--output-tokens", o->wanted.output_tokens, "Answer of the workload")
+      ->capture_default_str();
+  sub->add_option("--budget", o->wanted.budget_s, "Seconds of the experiment, for each lever")
+      ->capture_default_str();
+  sub->add_option("--quality-tokens", o->wanted.quality_tokens,
+                  "Tokens of text on which a lever that changes numerics is compared; 0: not at all")
+      ->capture_default_str();
+  sub->add_flag("--predict-only", o->predict_only, "No experiment");
+  sub->add_option("--machine", o->machine, "Machine file of 'ridge probe'; default: where probe writes it");
+  sub->add_option("--score", o->score,
+                  "File that keeps the score; default: $RIDGE_ADVICE or ~/.cache/ridge/advice.jsonl");
+  sub->add_option("--report", o->report, "Write the account and this advice as one HTML page");
+  sub->footer(
+      "Examples:\n  ridge advise model.gguf\n  ridge advise model.gguf --lever kv=q8 --prompt-tokens 2048\n  "
+      "ridge "
+      "advise model.gguf --activations f32 --lever activations=int8 --budget 60 --report report.html");
+  return {sub, [o] { return advise_verb(*o); }};
+}
+
+}  // namespace ridge::app
