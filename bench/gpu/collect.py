@@ -1,20 +1,51 @@
-"""Splits rows.json of gpu_bench into one file a row: collect.py rows.json [...] bench/results/nvidia-h200
+"""Rows of the scoreboard from rows.json files of gpu_bench: collect.py rows.json [...]
 
-A row keeps the fastest of our shapes and every peer; `tried` holds the other shapes' medians."""
+Writes bench/results/DEVICE/ROW.json of this checkout, which must be the one that was measured. Of our shapes the fastest
+is the row's value; `tried` has the others' medians. Rows that targets.json does not name are left out."""
 import json
-import os
+import pathlib
+import re
 import sys
 
-*sources, folder = sys.argv[1:]
-os.makedirs(folder, exist_ok=True)
-for source in sources:
-    for row in json.load(open(source)):
-        ours = sorted((c for c in row["contenders"] if c["ours"]), key=lambda c: c["us"])
-        peers = sorted((c for c in row["contenders"] if not c["ours"]), key=lambda c: c["us"])
-        row["contenders"] = ours[:1] + peers
-        row["tried"] = {c["name"]: c["us"] for c in ours[1:]}
-        if peers:
-            row["ratio_to_best_peer"] = round(ours[0]["us"] / peers[0]["us"], 3)
-        with open(os.path.join(folder, row["row"] + ".json"), "w") as out:
-            json.dump(row, out, indent=1)
-            out.write("\n")
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import rows  # noqa: E402
+
+
+def peer_of(row, peers):
+    if peers:
+        return {"name": peers[0]["name"], "value": peers[0]["us"], "same_run": True}
+    quoted = re.search(r"best peer's ([0-9.]+) us", row["target"])
+    return quoted and {"name": "best of FlashInfer 0.6.12 and vLLM 0.24.0", "value": float(quoted[1]), "same_run": False}
+
+
+def result_of(row, target):
+    ours = sorted((c for c in row["contenders"] if c["ours"]), key=lambda c: c["us"])
+    peers = sorted((c for c in row["contenders"] if not c["ours"]), key=lambda c: c["us"])
+    best, share = ours[0], row["bytes"] / max(row["read_ceiling_bytes_per_us"], 1e-9)
+    is_time = target["unit"] == "us"
+    value = (lambda us: us) if is_time else (lambda us: share / us)
+    more = {"shape": best["name"], "us": best["us"], "tried": {c["name"]: c["us"] for c in ours[1:] + peers[1:]},
+            "bytes": row["bytes"], "input_sets": row["input_sets"], "calls_in_graph": best["calls_in_graph"],
+            "measured": row["condition"]}
+    if row["read_ceiling_bytes_per_us"] > 0:
+        more["read_ceiling_gb_per_s"] = row["read_ceiling_bytes_per_us"] / 1e3
+    result = rows.make_row(row["row"], value(best["us"]), spread=sorted(map(value, best["us_quartiles"])), runs=best["replays"],
+                           device=row["device"], command="bench/gpu/run.sh: " + row["command"], peer=peer_of(row, peers) if is_time else None,
+                           more=more)
+    result["provenance"].update(date=row["date"], commit=row["commit"], driver=row["driver"], cuda=row["cuda"],
+                                clocks_before=row["clocks_before"], clocks_after=row["clocks_after"])
+    return result
+
+
+def main():
+    _, targets = rows.load_targets()
+    by_id = {t["id"]: t for t in targets}
+    for source in sys.argv[1:]:
+        for row in json.loads(pathlib.Path(source).read_text(encoding="utf-8")):
+            if row["row"] in by_id:
+                print(rows.write_row(result_of(row, by_id[row["row"]])).name)
+
+
+if __name__ == "__main__":
+    main()

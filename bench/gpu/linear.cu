@@ -58,9 +58,8 @@ const std::vector<Variant<bf16>> kTiles14336 = {TILES(16, 14, 1, 8, 2, 1)};
 const std::vector<Variant<bf16>> kGemm8 = {GEMM(8, 1, 2, 4, 2, 1024, 2, 4, 2)};
 const std::vector<Variant<bf16>> kGemm64 = {GEMM(64, 2, 4, 1, 4, 128, 2, 3, 2)};
 // warpgroups, stages, cluster, blocks an SM, atoms of 64 of depth in a stage
-const std::vector<Variant<bf16>> kWgmma = {WGMMA(1, 4, 2, 1, 3), WGMMA(4, 5, 4, 1),    WGMMA(1, 6, 1, 2),
-                                           WGMMA(1, 6, 2, 1, 2), WGMMA(1, 3, 2, 1, 4), WGMMA(1, 4, 1, 1, 3),
-                                           WGMMA(2, 3, 2, 1, 3), WGMMA(1, 2, 2, 2, 3), WGMMA(3, 5, 4, 1)};
+const std::vector<Variant<bf16>> kWgmma = {WGMMA(1, 6, 2, 1, 2), WGMMA(4, 5, 4, 1), WGMMA(1, 6, 1, 2),
+                                           WGMMA(3, 5, 4, 1)};
 
 int sets_for(double bytes) {
   return std::max(2, std::min(40, static_cast<int>(230e6 / bytes) + 1));

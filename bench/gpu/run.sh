@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # Device checks and figures on a machine with an H100 or H200: bench/gpu/run.sh BUILD_FOLDER OUT_FOLDER [COMMIT]
 # BUILD_FOLDER: of the cuda preset, with gpu_bench and gpu_conformance (cmake --build build/cuda --target gpu_bench
-# gpu_conformance). OUT_FOLDER gets the logs and one JSON file a figure. About two minutes. The peer of the linear rows is
+# gpu_conformance). OUT_FOLDER gets the logs and the figures; bench/gpu/collect.py makes rows of the scoreboard of them. About a minute. The peer of the linear rows is
 # the machine's own cuBLASLt: RIDGE_CUBLASLT names its library when the loader does not find it.
 set -u
 build=$1 out=$2 commit=${3:-$(git rev-parse --short HEAD 2>/dev/null || echo unknown)}
-here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$out"
 if [ -z "${RIDGE_CUBLASLT:-}" ]; then
   packaged=$(python3 -c 'import glob, sysconfig; print(next(iter(glob.glob(sysconfig.get_path("purelib") + "/nvidia/*/lib/libcublasLt.so.1*")), ""))' 2>/dev/null)
@@ -21,5 +20,4 @@ for part in rows linear attention; do
   "$build/gpu_bench" "$out/$part" "$commit" "$part" > "$out/$part.log" 2>&1 || failed=1
   cat "$out/$part.log"
 done
-python3 "$here/collect.py" "$out"/{rows,linear,attention}/rows.json "$out/results" || failed=1
 exit $failed

@@ -42,7 +42,7 @@ Status launch_many_tokens(cudaStream_t stream, const LinearCall<T, T, Y>& call, 
   const auto blocks_of = [&](int64_t rows, int64_t cluster) {
     return ceil_div(call.out, rows) * cluster * blocks;
   };
-  if (blocks_of(64, 2) <= sms) return launch_gemm_wgmma<GemmWgmmaTraits<1, 4, 2, 1, 3>>(stream, call);
+  if (blocks_of(64, 2) <= sms) return launch_gemm_wgmma<GemmWgmmaTraits<1, 6, 2, 1, 2>>(stream, call);
   if (blocks_of(256, 4) <= sms) return launch_gemm_wgmma<GemmWgmmaTraits<4, 5, 4, 1>>(stream, call);
   return launch_gemm_wgmma<GemmWgmmaTraits<1, 6, 1, 2>>(stream, call);
 }
