@@ -53,7 +53,7 @@ typedef enum ridge_status {
 /* "0.1.0". Any thread. */
 const char* ridge_version(void);
 /* "invalid argument", ... for people; "unknown status" for other numbers. Any thread. */
-const char* ridge_status_name(ridge_status status);
+const char* ridge_status_name(int32_t status);
 /* Why the last call on this thread that failed did so; "" before the first. Valid until this thread's next
  * call that fails. At most 1023 bytes. Any thread. */
 const char* ridge_error_message(void);
@@ -67,9 +67,10 @@ typedef enum ridge_log_level {
 /* `line` is not terminated by NUL and valid during the call alone. Called from any thread, by one at a time.
  * It must not call ridge_set_log. */
 typedef void (*ridge_log_callback)(void* user, ridge_log_level level, const char* line, size_t line_bytes);
-/* Sends lines of at least `least` to `callback`; null: back to stderr (which shows warnings and errors at
- * first). Process-wide. Any thread; when it returns, the callback before it is no longer running. */
-ridge_status ridge_set_log(ridge_log_callback callback, void* user, ridge_log_level least);
+/* Sends lines of `least` (a ridge_log_level) and above to `callback`; null: back to stderr (which shows
+ * warnings and errors at first). Process-wide. Any thread; when it returns, the callback before it is no
+ * longer running. */
+ridge_status ridge_set_log(ridge_log_callback callback, void* user, int32_t least);
 
 /* Gives back a string that the library made; null is taken. Any thread. */
 void ridge_string_destroy(char* string);

@@ -50,7 +50,8 @@ enum {
   RIDGE_TENSOR_BOOL = 6
 };
 
-/* Element types of operands. The block-quantized ones have no DLPack code: they come as bytes. */
+/* Element types of operands; functions take them as int32_t, so that any number has a defined meaning. The
+ * block-quantized ones have no DLPack code: they come as bytes. */
 typedef enum ridge_dtype {
   RIDGE_F32 = 0,
   RIDGE_F16 = 1,
@@ -68,9 +69,9 @@ typedef enum ridge_dtype {
   RIDGE_Q6_K = 13  /* 256 in 210 */
 } ridge_dtype;
 /* "f32", "q4_1", ...; null for other numbers. Any thread. */
-const char* ridge_dtype_name(ridge_dtype dtype);
+const char* ridge_dtype_name(int32_t dtype);
 /* Elements and bytes of a block; 1 element for plain types. Any thread. */
-ridge_status ridge_dtype_block(ridge_dtype dtype, int64_t* elements, int64_t* bytes);
+ridge_status ridge_dtype_block(int32_t dtype, int64_t* elements, int64_t* bytes);
 
 /* ---- What there is ---- */
 
@@ -147,13 +148,12 @@ void ridge_call_destroy(ridge_call* call);
  * sizes that overflow; data that is not aligned to its elements. */
 ridge_status ridge_call_set_operand(ridge_call* call, const char* operand, const ridge_tensor* tensor);
 /* Block-quantized rows: `bytes` is dense uint8 [rows, bytes of a row], seen as [rows, columns] of `dtype`. */
-ridge_status ridge_call_set_blocks(ridge_call* call, const char* operand, ridge_dtype dtype,
+ridge_status ridge_call_set_blocks(ridge_call* call, const char* operand, int32_t dtype,
                                    const ridge_tensor* bytes);
 /* What ridge_pack made with `packer` of weights [rows, columns] of `dtype`. Weight operands only. `packed` is
  * as ridge_pack wrote it, `packed_bytes` at least what ridge_packed_bytes says. */
-ridge_status ridge_call_set_packed(ridge_call* call, const char* operand, const char* packer,
-                                   ridge_dtype dtype, int64_t rows, int64_t columns, void* packed,
-                                   int64_t packed_bytes);
+ridge_status ridge_call_set_packed(ridge_call* call, const char* operand, const char* packer, int32_t dtype,
+                                   int64_t rows, int64_t columns, void* packed, int64_t packed_bytes);
 /* A scalar argument or count by name; booleans are 0 or 1. Errors: an integer argument that is none, or
  * beyond 2^53. */
 ridge_status ridge_call_set_param(ridge_call* call, const char* param, double value);
@@ -188,11 +188,11 @@ ridge_status ridge_call_cost(const ridge_call* call, ridge_cost* cost);
 
 /* Bytes of weights [rows, columns] of `dtype` as `packer`'s kernels on this device want them; 0: they take
  * the rows as they are, as do operators that pack nothing. Any thread. */
-ridge_status ridge_packed_bytes(const ridge_device* device, const char* packer, ridge_dtype dtype,
-                                int64_t rows, int64_t columns, int64_t* bytes);
-/* Packs dense rows [rows, columns] (`row_bytes` of them in all) into the caller's memory, which is aligned to
+ridge_status ridge_packed_bytes(const ridge_device* device, const char* packer, int32_t dtype, int64_t rows,
+                                int64_t columns, int64_t* bytes);
+/* Packs dense rows [rows, columns] (`from_bytes` in all) into the caller's memory, which is aligned to
  * 64 bytes. Any thread. */
-ridge_status ridge_pack(ridge_device* device, const char* packer, ridge_dtype dtype, int64_t rows,
+ridge_status ridge_pack(ridge_device* device, const char* packer, int32_t dtype, int64_t rows,
                         int64_t columns, const void* from, int64_t from_bytes, void* packed,
                         int64_t packed_bytes);
 

@@ -57,7 +57,7 @@ const char* ridge_version(void) {
   return RIDGE_VERSION;
 }
 
-const char* ridge_status_name(ridge_status status) {
+const char* ridge_status_name(int32_t status) {
   switch (status) {
     case RIDGE_OK:
       return "ok";
@@ -87,10 +87,10 @@ const char* ridge_error_message(void) {
   return capi::message_of_thread;
 }
 
-ridge_status ridge_set_log(ridge_log_callback callback, void* user, ridge_log_level least) {
+ridge_status ridge_set_log(ridge_log_callback callback, void* user, int32_t least) {
   return capi::guarded([&]() -> capi::Outcome {
     if (least < RIDGE_LOG_DEBUG || least > RIDGE_LOG_ERROR)
-      return invalid_argument("least is ", static_cast<int>(least), ", needs a ridge_log_level, 0 to 3");
+      return invalid_argument("least is ", least, ", needs a ridge_log_level, 0 to 3");
     if (callback == nullptr) {
       set_log_sink(nullptr);
     } else {

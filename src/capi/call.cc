@@ -84,7 +84,7 @@ ridge_status ridge_call_set_operand(ridge_call* call, const char* operand, const
   });
 }
 
-ridge_status ridge_call_set_blocks(ridge_call* call, const char* operand, ridge_dtype dtype,
+ridge_status ridge_call_set_blocks(ridge_call* call, const char* operand, int32_t dtype,
                                    const ridge_tensor* bytes) {
   return guarded([&]() -> Outcome {
     return set_operand(call, operand, [&](const OperandInfo& info) -> Result<Tensor> {
@@ -95,9 +95,8 @@ ridge_status ridge_call_set_blocks(ridge_call* call, const char* operand, ridge_
   });
 }
 
-ridge_status ridge_call_set_packed(ridge_call* call, const char* operand, const char* packer,
-                                   ridge_dtype dtype, int64_t rows, int64_t columns, void* packed,
-                                   int64_t packed_bytes) {
+ridge_status ridge_call_set_packed(ridge_call* call, const char* operand, const char* packer, int32_t dtype,
+                                   int64_t rows, int64_t columns, void* packed, int64_t packed_bytes) {
   return guarded([&]() -> Outcome {
     return set_operand(call, operand, [&](const OperandInfo& info) -> Result<Tensor> {
       RIDGE_ASSIGN(const AnyOperator* by, operator_named(packer));

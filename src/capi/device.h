@@ -26,7 +26,7 @@ struct PackedForm {
   DType dtype = kF32;
   int64_t bytes = 0, row_bytes = 0;  // packed; of all rows as they are
 };
-Result<PackedForm> packed_form(const SharedDevice& device, const AnyOperator& packer, ridge_dtype dtype,
+Result<PackedForm> packed_form(const SharedDevice& device, const AnyOperator& packer, int32_t dtype,
                                int64_t rows, int64_t columns);
 
 }  // namespace ridge::capi

@@ -9,7 +9,7 @@
 
 namespace ridge::capi {
 
-Result<PackedForm> packed_form(const SharedDevice& device, const AnyOperator& packer, ridge_dtype dtype,
+Result<PackedForm> packed_form(const SharedDevice& device, const AnyOperator& packer, int32_t dtype,
                                int64_t rows, int64_t columns) {
   PackedForm form;
   RIDGE_ASSIGN(form.dtype, dtype_of(dtype));
@@ -32,8 +32,8 @@ Result<PackedForm> packed_form(const SharedDevice& device, const AnyOperator& pa
 using namespace ridge;
 using namespace ridge::capi;
 
-ridge_status ridge_packed_bytes(const ridge_device* device, const char* packer, ridge_dtype dtype,
-                                int64_t rows, int64_t columns, int64_t* bytes) {
+ridge_status ridge_packed_bytes(const ridge_device* device, const char* packer, int32_t dtype, int64_t rows,
+                                int64_t columns, int64_t* bytes) {
   return guarded([&]() -> Outcome {
     RIDGE_TRY(needed(device, "device"));
     RIDGE_TRY(needed(bytes, "bytes"));
@@ -44,7 +44,7 @@ ridge_status ridge_packed_bytes(const ridge_device* device, const char* packer, 
   });
 }
 
-ridge_status ridge_pack(ridge_device* device, const char* packer, ridge_dtype dtype, int64_t rows,
+ridge_status ridge_pack(ridge_device* device, const char* packer, int32_t dtype, int64_t rows,
                         int64_t columns, const void* from, int64_t from_bytes, void* packed,
                         int64_t packed_bytes) {
   return guarded([&]() -> Outcome {

@@ -8,10 +8,9 @@ static_assert(static_cast<int>(kBool) == RIDGE_BOOL && static_cast<int>(kI64) ==
 static_assert(static_cast<int>(kQ8_0) == RIDGE_Q8_0 && static_cast<int>(kQ6_K) == RIDGE_Q6_K);
 static_assert(kDTypeCount == RIDGE_Q6_K + 1, "a new dtype needs its number in ridge/operators.h");
 
-Result<DType> dtype_of(ridge_dtype dtype) {
-  const auto number = static_cast<int64_t>(dtype);
-  if (number >= 0 && number < kDTypeCount) return static_cast<DType>(number);
-  return invalid_argument("dtype is ", number, ", needs a ridge_dtype, 0 to ", kDTypeCount - 1);
+Result<DType> dtype_of(int32_t dtype) {
+  if (dtype >= 0 && dtype < kDTypeCount) return static_cast<DType>(dtype);
+  return invalid_argument("dtype is ", dtype, ", needs a ridge_dtype, 0 to ", kDTypeCount - 1);
 }
 
 Status check_aligned(const void* data, const char* name) {
@@ -113,12 +112,12 @@ Result<Tensor> blocks_of(const ridge_tensor& from, DType dtype, const char* name
 
 using namespace ridge;
 
-const char* ridge_dtype_name(ridge_dtype dtype) {
+const char* ridge_dtype_name(int32_t dtype) {
   const auto known = capi::dtype_of(dtype);
   return known.ok() ? dtype_name(*known) : nullptr;
 }
 
-ridge_status ridge_dtype_block(ridge_dtype dtype, int64_t* elements, int64_t* bytes) {
+ridge_status ridge_dtype_block(int32_t dtype, int64_t* elements, int64_t* bytes) {
   return capi::guarded([&]() -> capi::Outcome {
     RIDGE_TRY(capi::needed(elements, "elements"));
     RIDGE_TRY(capi::needed(bytes, "bytes"));

@@ -13,7 +13,7 @@ Result<Tensor> tensor_of(const ridge_tensor& t, const char* name);
 /// Dense bytes [rows, bytes of a row] as block-quantized [rows, columns].
 Result<Tensor> blocks_of(const ridge_tensor& bytes, DType dtype, const char* name);
 
-Result<DType> dtype_of(ridge_dtype dtype);
+Result<DType> dtype_of(int32_t dtype);
 
 /// Alignment to the elements, of blocks to the f16 that they hold.
 Status check_element_aligned(const void* data, DType dtype, const char* name);

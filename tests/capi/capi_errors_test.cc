@@ -128,8 +128,8 @@ TEST(CApiErrors, messages_are_per_thread_and_bounded) {
 
 TEST(CApiErrors, every_status_has_a_name) {
   for (int s = RIDGE_OK; s <= RIDGE_BUFFER_TOO_SMALL; ++s)
-    EXPECT_STRNE(ridge_status_name(static_cast<ridge_status>(s)), "unknown status") << s;
-  EXPECT_STREQ(ridge_status_name(static_cast<ridge_status>(10)), "unknown status");
+    EXPECT_STRNE(ridge_status_name(s), "unknown status") << s;
+  EXPECT_STREQ(ridge_status_name(10), "unknown status");
   EXPECT_STREQ(ridge_status_name(RIDGE_DECLINED), "declined");
 }
 
@@ -146,7 +146,7 @@ TEST(CApiErrors, log_lines_of_the_level_go_to_the_callback) {
   ASSERT_EQ(ridge_set_log(nullptr, nullptr, RIDGE_LOG_ERROR), RIDGE_OK);
   log(LogLevel::kWarning, "nor this");
   EXPECT_EQ(lines, "1:one 1;3:two;");
-  EXPECT_EQ(ridge_set_log(keep_line, &lines, static_cast<ridge_log_level>(4)), RIDGE_INVALID_ARGUMENT);
+  EXPECT_EQ(ridge_set_log(keep_line, &lines, 4), RIDGE_INVALID_ARGUMENT);
   EXPECT_TRUE(says("least is 4"));
   ridge_set_log(nullptr, nullptr, RIDGE_LOG_WARNING);
 }

@@ -346,7 +346,7 @@ TEST_F(CApiOperators, blocks_and_packed_weights_that_cannot_be_are_refused) {
   EXPECT_TRUE(refused(ridge_call_set_blocks(c, "w", RIDGE_Q8_0, &broken.t),
                       "35 bytes, needs whole q8_0 blocks of 34"));
   EXPECT_TRUE(refused(ridge_call_set_blocks(c, "w", RIDGE_F32, &fine.t), "f32 is not block-quantized"));
-  EXPECT_TRUE(refused(ridge_call_set_blocks(c, "w", static_cast<ridge_dtype>(99), &fine.t), "dtype is 99"));
+  EXPECT_TRUE(refused(ridge_call_set_blocks(c, "w", 99, &fine.t), "dtype is 99"));
   EXPECT_TRUE(refused(ridge_call_set_blocks(c, "w", RIDGE_Q8_0, nullptr), "bytes is NULL"));
   EXPECT_TRUE(refused(ridge_call_set_blocks(c, "w", RIDGE_Q8_0, &odd.t), "not aligned to 2"));
   EXPECT_TRUE(refused(ridge_call_set_packed(c, "x", "linear", RIDGE_F32, 1, 1, bytes, 1024), "operand x"));
