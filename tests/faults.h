@@ -38,6 +38,14 @@ inline bool fault() {
   ++ridge::faults::live_allocations;
   return p;
 }
+// What the temporary buffers of stable sorts ask; a sanitizer's own would not go with the delete below.
+[[gnu::noinline]] void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 [[gnu::noinline]] void operator delete(void* p) noexcept {
   if (p != nullptr) --ridge::faults::live_allocations;
   std::free(p);
