@@ -71,7 +71,7 @@ Status test_lever(Session& session, const SessionOptions& options, const AdviseO
   if (!record->changes_numerics || wanted.quality_tokens < 2) return {};
   if (wanted.progress) wanted.progress("quality", 0);
   RIDGE_ASSIGN(const std::vector<int32_t> ids, session.encode_text(fixed_text()));
-  const int64_t tokens = std::min(wanted.quality_tokens, options.engine.kv.context - 1);
+  const int64_t tokens = std::min(wanted.quality_tokens, session.engine().options().kv.context - 1);
   RIDGE_ASSIGN(record->quality, quality_cost(session.engine(), *changed.engine, ids, tokens));
   return {};
 }

@@ -109,8 +109,10 @@ Interval changed_time(const Profile& p, const ProfilePhase& phase, const Profile
     const Interval comparable = by_attainment(phase, row, then.limit_us);
     include(comparable.low), include(comparable.high);
   }
-  // Mostly unexplained: what takes the time may be something that the lever does not touch.
-  if (row.verdict.loss(Loss::kUnexplained) > 0.5 * row.time_us) include(row.time_us);
+  // Mostly unexplained: what takes the time may be something that the lever does not touch; unless another
+  // kernel will run, of a rate that is known.
+  if (row.verdict.loss(Loss::kUnexplained) > 0.5 * row.time_us && !(c.other_kernel && known))
+    include(row.time_us);
   t.low = std::max(t.low - kRepeats * row.time_us, then.limit_us);
   t.high = std::max(t.high + kRepeats * row.time_us, t.low);
   t.value = (t.low + t.high) / 2;

@@ -20,8 +20,8 @@ std::vector<Level> levels_of(const ThreadCeilings& c) {
   for (const BandwidthPoint& p : c.curve) {
     if (levels.empty() || p.read * 1e9 < 0.6 * levels.back().bandwidth)
       levels.push_back({p.bytes, p.read * 1e9});
-    else
-      levels.back().bytes = p.bytes;
+    else  // small sets can be slower than the level is: threads meet too often
+      levels.back() = {p.bytes, std::max(levels.back().bandwidth, p.read * 1e9)};
   }
   // The last is main memory, at what is reached far out.
   if (!levels.empty()) levels.back().bandwidth = c.curve.back().read * 1e9;
