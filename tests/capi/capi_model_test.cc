@@ -203,6 +203,29 @@ TEST(CApiRequests, stepping_gives_the_tokens_that_generate_gives) {
   EXPECT_EQ(tokens[1], whole.tokens);
 }
 
+TEST(CApiRequests, a_submitted_request_goes_on_while_another_is_generated_and_keeps_its_events) {
+  const LoadedModel model(2);
+  const std::vector<int32_t> prompt = tokens_of(model, "the", RIDGE_TOKENIZE_BOS);
+  const ridge_request five = greedy(prompt, 5), nine = greedy(prompt, 9);
+  int64_t id = 0;
+  ASSERT_EQ(ridge_submit(model, &five, &id), RIDGE_OK);
+  Collected generated;
+  ASSERT_EQ(ridge_generate(model, &nine, collect, &generated, nullptr), RIDGE_OK) << ridge_error_message();
+  ASSERT_EQ(generated.tokens.size(), 9u);
+  std::vector<int32_t> tokens;
+  int finish = RIDGE_FINISH_NONE;
+  for (int found = 1; found != 0;) {
+    ridge_event e = RIDGE_EVENT_INIT;
+    ASSERT_EQ(ridge_next_event(model, &e, &found), RIDGE_OK);
+    if (found == 0) break;
+    EXPECT_EQ(e.request, id);
+    tokens.push_back(e.token), finish = e.finish;
+  }
+  EXPECT_EQ(tokens, std::vector<int32_t>(generated.tokens.begin(), generated.tokens.begin() + 5));
+  EXPECT_EQ(finish, RIDGE_FINISH_LENGTH);
+  EXPECT_EQ(ridge_cancel(model, id), RIDGE_NOT_FOUND);
+}
+
 TEST(CApiRequests, a_callback_stops_its_answer_and_the_model_goes_on) {
   const LoadedModel model;
   const std::vector<int32_t> prompt = tokens_of(model, "the", RIDGE_TOKENIZE_BOS);
