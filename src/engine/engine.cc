@@ -71,7 +71,7 @@ Result<int64_t> InferenceEngine::submit(Request r) {
   Sequence s;
   s.id = next_id_++;
   s.prompt = static_cast<int64_t>(r.prompt.size());
-  s.limit = std::min(s.prompt + r.max_new_tokens, options_.kv.context);
+  s.limit = s.prompt + std::min(r.max_new_tokens, options_.kv.context - s.prompt);
   s.tokens = std::move(r.prompt);
   s.sampling = std::move(r.sampling);
   s.end_ids = std::move(r.end_ids);

@@ -14,7 +14,8 @@ Status check_options(const KvOptions& o) {
   if (o.page_size < 1 || o.page_size > 4096)
     return invalid_argument("page_size is ", o.page_size, ": use 1 to 4096");
   if (o.context < 1) return invalid_argument("context is ", o.context, ": use 1 or more");
-  if (o.pages < 1) return invalid_argument("the KV cache has ", o.pages, " pages: it needs 1 or more");
+  if (o.pages < 1 || o.pages > INT32_MAX)  // page tables are 32 bits wide
+    return invalid_argument("the KV cache has ", o.pages, " pages: it needs 1 to ", INT32_MAX);
   return {};
 }
 }  // namespace

@@ -86,4 +86,10 @@ Result<DecoderConfig> read_decoder_config(const GgufFile& file) {
   return c;
 }
 
+Result<RopeTable> rope_table(const GgufFile& file, const RopeConfig& config) {
+  auto table = rope_frequencies(config);
+  if (table.ok()) return table;
+  return corrupt(file.path(), ": rope.scaling and rope.freq_base: ", table.status().message());
+}
+
 }  // namespace ridge

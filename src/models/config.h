@@ -22,4 +22,8 @@ struct DecoderConfig {
 /// …
 Result<DecoderConfig> read_decoder_config(const GgufFile& file);
 
+/// The rotary table that a file asks for. Errors: kCorrupt naming file and key, with what rope_frequencies
+/// says of type and numbers.
+Result<RopeTable> rope_table(const GgufFile& file, const RopeConfig& config);
+
 }  // namespace ridge

@@ -58,6 +58,7 @@ TEST(Engine, options_out_of_range_are_refused_by_name) {
   refused(small(64, 0, 0, 1), "page_size is 0");
   refused(small(64, 5000, 0, 1), "page_size is 5000");
   refused(small(64, 16, -2, 1), "-2 pages");
+  refused(small(64, 16, int64_t{1} << 31, 1), "2147483648 pages");
   refused(small(64, 16, 0, 0), "max_sequences is 0");
   refused(small(64, 16, 0, 5000), "max_sequences is 5000");
   EngineOptions o = small(64, 16, 0, 1);
@@ -66,6 +67,14 @@ TEST(Engine, options_out_of_range_are_refused_by_name) {
   o = small(64, 16, 0, 1);
   o.kv.k_type = kQ8_0;
   refused(o, "KV format is q8_0");
+}
+
+TEST(Engine, an_answer_without_a_limit_of_its_own_ends_with_the_context) {
+  TinyModel tiny;
+  const auto engine = engine_for(tiny, small(64, 16, 0, 1));
+  const Answer a = generate(*engine, {request(random_prompt(60, 1), INT64_MAX)}).at(0);
+  EXPECT_EQ(a.tokens.size(), 4u);
+  EXPECT_EQ(a.finish, Finish::kLength);
 }
 
 TEST(Engine, an_end_token_ends_and_is_the_last_token) {

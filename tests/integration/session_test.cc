@@ -2,29 +2,12 @@
 
 #include "engine/session.h"
 
-#include <filesystem>
-#include <fstream>
-
 #include "engine/generate.h"
 #include "engine/memory_plan.h"
-#include "formats/tokenizer_specs.h"
+#include "integration/model_file.h"
 
 namespace ridge {
 namespace {
-
-constexpr const char* kTemplate =
-    "{{ bos_token }}{% for m in messages %}"
-    "{% if m.role == 'system' and not loop.first %}{{ raise_exception('system must come first') }}{% endif %}"
-    "{% if m.role not in ['system', 'user', 'assistant'] %}{{ raise_exception('no role ' + m.role) }}{% "
-    "endif %}"
-    "[tool]{{ m.role }}: {{ m.content }}<|end|>{% endfor %}"
-    "{% if add_generation_prompt %}[tool]assistant: {% endif %}";
-
-struct FileOptions {
-  const char* chat_template = kTemplate;
-  bool add_bos = true;
-  int64_t eos = 256;
-};
 
 SessionOptions one_thread() {
   SessionOptions o;
@@ -32,41 +15,19 @@ SessionOptions one_thread() {
   return o;
 }
 
-/// A tiny model with the tokenizer small_bpe(): bytes are their own ids, 256 <|end|>, 257 <|start|> (BOS).
 class Sessions : public testing::Test {
  protected:
-  Sessions() : path_(testing::TempDir() + "ridge-session-XXXXXX") {
-    const int file = mkstemp(path_.data());
-    EXPECT_GE(file, 0);
-    close(file);
-  }
-  ~Sessions() override { std::filesystem::remove(path_); }
-
   Result<std::unique_ptr<Session>> open(const FileOptions& f = {},
                                         const SessionOptions& options = one_thread()) {
-    const TokenizerSpec t = small_bpe();
-    TinySpec spec;
-    spec.vocab = static_cast<int64_t>(t.tokens.size());
-    spec.extra = [&](GgufWriter* w) {
-      w->add_string("tokenizer.ggml.model", t.model);
-      w->add_string("tokenizer.ggml.pre", t.pre);
-      w->add_string_array("tokenizer.ggml.tokens", t.tokens);
-      w->add_string_array("tokenizer.ggml.merges", t.merges);
-      w->add_i32_array("tokenizer.ggml.token_type", t.types);
-      w->add_u32("tokenizer.ggml.bos_token_id", static_cast<uint32_t>(t.bos));
-      w->add_u32("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(f.eos));
-      w->add_bool("tokenizer.ggml.add_bos_token", f.add_bos);
-      if (f.chat_template != nullptr) w->add_string("tokenizer.chat_template", f.chat_template);
-    };
-    std::ofstream(path_, std::ios::binary) << TinyFile(spec).bytes();
-    return Session::open(path_, options);
+    file_.write(TinySpec(), f);
+    return Session::open(file_.path(), options);
   }
   std::unique_ptr<Session> opened(const FileOptions& f = {}) {
     auto s = open(f);
     EXPECT_TRUE(s.ok()) << s.status().message();
     return s.ok() ? s.take() : nullptr;
   }
-  std::string path_;
+  ModelFile file_;
 };
 
 int64_t count(const std::vector<int32_t>& ids, int32_t id) {

@@ -110,6 +110,29 @@ TEST_P(Architectures, I8_a_base_or_epsilon_that_is_no_number_of_use_is_refused) 
   refuses(s, Code::kCorrupt, {"layer_norm_rms_epsilon"});
 }
 
+TEST_P(Architectures, I8_a_rope_scaling_that_divides_by_nothing_or_is_unknown_is_refused) {
+  const std::string a = GetParam();
+  TinySpec s;
+  s.architecture = a;
+  s.extra = [a](GgufWriter* w) {
+    w->add_string(a + ".rope.scaling.type", "linear");
+    w->add_f32(a + ".rope.scaling.factor", 0.0f);
+  };
+  refuses(s, Code::kCorrupt, {"rope.scaling", "factor is 0"});
+  s.extra = [a](GgufWriter* w) { w->add_string(a + ".rope.scaling.type", "spiral"); };
+  refuses(s, Code::kCorrupt, {"rope.scaling", "spiral"});
+}
+
+TEST(Llama, I8_frequency_divisors_of_nothing_are_refused_with_index_and_value) {
+  for (const float bad : {0.0f, -1.0f, std::nanf(""), INFINITY}) {
+    TinySpec s;
+    std::vector<float> divisors(16, 1.0f);
+    divisors[3] = bad;
+    s.extra = [&](GgufWriter* w) { w->add_tensor("rope_freqs.weight", kF32, {16}, divisors.data()); };
+    refuses(s, Code::kCorrupt, {"rope_freqs.weight 3 is"});
+  }
+}
+
 TEST_P(Architectures, a_missing_key_or_tensor_is_named) {
   TinySpec s;
   s.architecture = GetParam();

@@ -8,8 +8,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "engine/forced.h"
 #include "engine/generate.h"
-#include "models/forced.h"
+#include "models/distributions.h"
 
 namespace ridge {
 namespace {
@@ -109,18 +110,20 @@ TEST_P(Goldens, f32_activations_give_the_tokens_of_the_reference_for_every_promp
 }
 
 TEST_P(Goldens, the_residual_stream_follows_the_reference_layer_by_layer) {
-  ForcedText forced(*l_->device, model(), {ActivationFormat::kF32}, kF32, 64);
+  auto forced = ForcedText::create(*l_->device, model(), {{ActivationFormat::kF32}, kF32, 64, {}});
+  ASSERT_TRUE(forced.ok()) << forced.status().message();
   const auto& want = golden_.at("layer_trace");
   size_t layer = 0;
-  forced.trace(golden_.at("layer_trace_ids").get<std::vector<int32_t>>(), [&](const AnyCall& call) {
-    const std::string& label = call.label;
+  const auto ids = golden_.at("layer_trace_ids").get<std::vector<int32_t>>();
+  const auto fed = forced->feed(ids, [&](const PlannedCall& c) {
+    const std::string& label = c.call.label;
     const bool residual = label.size() > 12 && label.compare(label.size() - 12, 12, "mlp residual") == 0;
     if (label != "embedding" && !residual) return;
     ASSERT_LT(layer, want.size());
-    const Tensor x = operand_of(call, "y");
+    const Tensor x = operand_of(c.call, "y");
     const int64_t last = x.dim(0) - 1;
     double l2 = 0;
-    for (int64_t c = 0; c < x.dim(1); ++c) l2 += x.f64(last, c) * x.f64(last, c);
+    for (int64_t i = 0; i < x.dim(1); ++i) l2 += x.f64(last, i) * x.f64(last, i);
     l2 = std::sqrt(l2);
     const double norm = want[layer].at("l2").get<double>();
     EXPECT_NEAR(l2, norm, 1e-4 * norm) << "after " << label;
@@ -130,6 +133,7 @@ TEST_P(Goldens, the_residual_stream_follows_the_reference_layer_by_layer) {
           << "after " << label;
     ++layer;
   });
+  ASSERT_TRUE(fed.ok()) << fed.status().message();
   EXPECT_EQ(layer, want.size());
 }
 
@@ -137,15 +141,17 @@ TEST_P(Goldens, int8_activations_and_f16_kv_stay_close_to_f32_on_a_given_text) {
   const auto& forced = golden_.at("teacher_forced");
   const auto ids = forced.at("ids").get<std::vector<int32_t>>();
   const auto n = static_cast<int64_t>(ids.size()), vocab = model().config().vocab;
-  ForcedText exact(*l_->device, model(), {ActivationFormat::kF32}, kF32, n),
-      fast(*l_->device, model(), {ActivationFormat::kInt8}, kF16, n);
+  auto exact = ForcedText::create(*l_->device, model(), {{ActivationFormat::kF32}, kF32, n, {}});
+  auto fast = ForcedText::create(*l_->device, model(), {{ActivationFormat::kInt8}, kF16, n, {}});
+  ASSERT_TRUE(exact.ok() && fast.ok());
   constexpr int64_t kChunk = 32;  // two tables of logits of a whole text would be large
   double nll = 0, kl = 0, worst_kl = 0, worst = 0;
   int64_t argmax_kept = 0;
   for (int64_t first = 0; first < n; first += kChunk) {
     const std::vector<int32_t> chunk(ids.begin() + first, ids.begin() + std::min(n, first + kChunk));
-    const Tensor p = exact.logits(chunk), q = fast.logits(chunk);
-    ASSERT_TRUE(p && q);
+    const auto exact_logits = exact->feed(chunk), fast_logits = fast->feed(chunk);
+    ASSERT_TRUE(exact_logits.ok() && fast_logits.ok());
+    const Tensor p = *exact_logits, q = *fast_logits;
     for (int64_t r = 0; r < static_cast<int64_t>(chunk.size()); ++r) {
       const float *a = p.row<float>(r), *b = q.row<float>(r);
       const auto t = static_cast<size_t>(first + r);

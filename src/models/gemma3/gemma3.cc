@@ -79,11 +79,11 @@ Result<std::unique_ptr<Model>> Gemma3::load(std::unique_ptr<WeightStore> w) {
   RIDGE_ASSIGN(const auto pattern, file.find_i64("gemma3.attention.sliding_window_pattern"));
   if (pattern && *pattern < 1)
     return corrupt(file.path(), ": gemma3.attention.sliding_window_pattern is ", *pattern);
-  RIDGE_ASSIGN(model->global_rope_, rope_frequencies(c.rope));
+  RIDGE_ASSIGN(model->global_rope_, rope_table(file, c.rope));
   RopeConfig local;
   RIDGE_ASSIGN(const auto base, file.find_f32("gemma3.rope.freq_base_swa"));
   local.base = base.value_or(kLocalRopeBase), local.rotary_dim = c.rope.rotary_dim;
-  RIDGE_ASSIGN(model->local_rope_, rope_frequencies(local));
+  RIDGE_ASSIGN(model->local_rope_, rope_table(file, local));
   RIDGE_ASSIGN(model->embedding_, w->matrix("token_embd.weight", c.vocab, c.hidden));
   RIDGE_TRY(model->load_layers(*w, pattern.value_or(kWindowPattern)));
   RIDGE_ASSIGN(model->norm_, w->vector("output_norm.weight", c.hidden));

@@ -35,12 +35,16 @@ Result<std::unique_ptr<Model>> Llama::load(std::unique_ptr<WeightStore> w) {
   auto model = std::make_unique<Llama>();
   DecoderConfig& c = model->config_;
   RIDGE_ASSIGN(c, read_decoder_config(w->file()));
-  RIDGE_ASSIGN(model->rope_, rope_frequencies(c.rope));
+  RIDGE_ASSIGN(model->rope_, rope_table(w->file(), c.rope));
   if (w->has("rope_freqs.weight")) {
     // Llama 3's scaling as GGUF files carry it: a divisor for each pair.
     RIDGE_ASSIGN(const Tensor divisors, w->vector("rope_freqs.weight", c.rope.rotary_dim / 2));
-    for (size_t i = 0; i < model->rope_.frequencies.size(); ++i)
-      model->rope_.frequencies[i] /= static_cast<float>(divisors.f64(static_cast<int64_t>(i)));
+    for (int64_t i = 0; i < divisors.dim(0); ++i) {
+      const auto divisor = static_cast<float>(divisors.f64(i));
+      if (!(divisor > 0) || std::isinf(divisor))
+        return corrupt(w->file().path(), ": rope_freqs.weight ", i, " is ", divisor, ", needs to be above 0");
+      model->rope_.frequencies[static_cast<size_t>(i)] /= divisor;
+    }
   }
   const int64_t q_width = c.heads * c.head_dim, kv_width = c.kv_heads * c.head_dim;
   RIDGE_ASSIGN(model->embedding_, w->matrix("token_embd.weight", c.vocab, c.hidden));
