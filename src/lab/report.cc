@@ -67,6 +67,9 @@ std::string lead(const Profile& p) {
     name[0] = static_cast<char>(name[0] - 'a' + 'A');
     out += text(out.empty() ? "" : " ", name, " is bound by ", bound_name(phase.bound()), " and runs at ",
                 percent(phase.limit_us() / phase.wall_us), " of its limit",
+                phase.limit_us() > 1.05 * phase.wall_us
+                    ? ", which cannot be: a count is wrong, or the machine was busy when it was probed"
+                    : "",
                 lost > 0 ? text("; most is lost to ", loss_name(static_cast<Loss>(most)), " (",
                                 percent(lost / phase.wall_us), ")")
                          : "",

@@ -97,6 +97,13 @@ TEST(Report, shows_advice_with_interval_verdict_and_quality) {
     EXPECT_NE(page.find(part), std::string::npos) << part;
 }
 
+TEST(Report, A25_a_phase_above_its_limit_is_called_impossible) {
+  Profile p = example_profile();
+  EXPECT_EQ(count(report_html(p, nullptr), "which cannot be"), 0u);
+  p.phases[0].wall_us = p.phases[0].limit_us() / 1.2;
+  EXPECT_EQ(count(report_html(p, nullptr), "which cannot be"), 1u);
+}
+
 TEST(Report, an_empty_profile_and_no_choice_make_a_page) {
   Profile p;
   p.machine = example_machine();
