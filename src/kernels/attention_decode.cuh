@@ -44,8 +44,8 @@ __device__ __forceinline__ void copy_keys(uint32_t stage, const AttentionDecodeC
       const int at = i * 32 + lane, row = at / kVectors, column = at % kVectors;
       const T* const source = start + (row * stride + column * 8);
       const uint32_t target = stage + (row * Traits::kStride + column * 8) * 2;
-      device::ptx::copy_async_16_l2_256(target, source, 16);
-      device::ptx::copy_async_16_l2_256(target + kValues, source + to_values, 16);
+      device::ptx::copy_async_16(target, source, 16);
+      device::ptx::copy_async_16(target + kValues, source + to_values, 16);
     }
     return;
   }
