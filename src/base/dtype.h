@@ -9,7 +9,14 @@
 namespace ridge {
 
 enum class DType : uint8_t {
-  kF32, kF16, kBF16, kI8, kU8, kI32, kI64, kBool,
+  kF32,
+  kF16,
+  kBF16,
+  kI8,
+  kU8,
+  kI32,
+  kI64,
+  kBool,
   kQ8_0,  // 32 weights: f16 scale, 32 x i8                                  34 bytes
   kQ4_0,  // 32 weights: f16 scale, 32 x 4 bits, offset 8                    18 bytes
   kQ4_1,  // 32 weights: f16 scale, f16 minimum, 32 x 4 bits                 20 bytes
@@ -20,11 +27,15 @@ enum class DType : uint8_t {
 using enum DType;
 inline constexpr int kDTypeCount = 14;
 
-const char* dtype_name(DType dtype);        // "f32", "q4_1", ...
-int64_t dtype_block(DType dtype);           // elements in a block; 1 for plain types
-int64_t dtype_block_bytes(DType dtype);     // bytes of a block
-constexpr bool is_block_quantized(DType d) { return d >= kQ8_0; }
-constexpr bool is_index(DType d) { return d == kI32 || d == kI64; }
+const char* dtype_name(DType dtype);     // "f32", "q4_1", ...
+int64_t dtype_block(DType dtype);        // elements in a block; 1 for plain types
+int64_t dtype_block_bytes(DType dtype);  // bytes of a block
+constexpr bool is_block_quantized(DType d) {
+  return d >= kQ8_0;
+}
+constexpr bool is_index(DType d) {
+  return d == kI32 || d == kI64;
+}
 
 /// bfloat16, rounded to nearest even; NaN stays NaN.
 struct bf16 {
@@ -35,7 +46,9 @@ struct f16 {
   uint16_t bits;
 };
 
-inline float to_f32(float v) { return v; }
+inline float to_f32(float v) {
+  return v;
+}
 inline float to_f32(bf16 v) {
   const uint32_t bits = uint32_t{v.bits} << 16;
   float out;
@@ -62,7 +75,14 @@ inline bf16 to_bf16(float v) {
 f16 to_f16(float v);  // round to nearest even
 
 template <class T>
-inline constexpr DType kDTypeOf = kBool;
+constexpr DType no_dtype() {
+  static_assert(sizeof(T) == 0, "kDTypeOf: no operator has elements of this type");
+  return {};
+}
+template <class T>
+inline constexpr DType kDTypeOf = no_dtype<T>();
+template <>
+inline constexpr DType kDTypeOf<bool> = kBool;
 template <>
 inline constexpr DType kDTypeOf<float> = kF32;
 template <>

@@ -1,5 +1,6 @@
 #pragma once
-// One log, off to stderr unless a program installs its own sink. Thread-safe; the sink may be called from any thread.
+// One log, off to stderr unless a program installs its own sink. Thread-safe; the sink may be called from any
+// thread.
 
 #include <functional>
 #include <string_view>

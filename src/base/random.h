@@ -1,6 +1,7 @@
 #pragma once
-// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
-// A draw is a pure function of (key, counter): no state, so a request's tokens depend on its seed and position alone.
+// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+// SC 2011). A draw is a pure function of (key, counter): no state, so a request's tokens depend on its seed
+// and position alone.
 
 #include <array>
 #include <cstdint>
@@ -24,7 +25,9 @@ constexpr Philox4 philox(uint64_t key, uint64_t counter_low, uint64_t counter_hi
 }
 
 /// Uniform in [0, 1) with 24 bits.
-constexpr float unit_float(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
+constexpr float unit_float(uint32_t bits) {
+  return static_cast<float>(bits >> 8) * 0x1p-24f;
+}
 
 /// A stream of draws for tests and synthetic data.
 class Random {

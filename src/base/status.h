@@ -1,5 +1,6 @@
 #pragma once
-// Errors are values: a code for programs and one line for people that names the offending value and the remedy.
+// Errors are values: a code for programs and one line for people that names the offending value and the
+// remedy.
 
 #include <memory>
 #include <optional>
@@ -46,19 +47,33 @@ class [[nodiscard]] Status {
 };
 
 template <class... P>
-Status invalid_argument(const P&... parts) { return {Code::kInvalidArgument, text(parts...)}; }
+Status invalid_argument(const P&... parts) {
+  return {Code::kInvalidArgument, text(parts...)};
+}
 template <class... P>
-Status declined(const P&... parts) { return {Code::kDeclined, text(parts...)}; }
+Status declined(const P&... parts) {
+  return {Code::kDeclined, text(parts...)};
+}
 template <class... P>
-Status not_found(const P&... parts) { return {Code::kNotFound, text(parts...)}; }
+Status not_found(const P&... parts) {
+  return {Code::kNotFound, text(parts...)};
+}
 template <class... P>
-Status corrupt(const P&... parts) { return {Code::kCorrupt, text(parts...)}; }
+Status corrupt(const P&... parts) {
+  return {Code::kCorrupt, text(parts...)};
+}
 template <class... P>
-Status resource_exhausted(const P&... parts) { return {Code::kResourceExhausted, text(parts...)}; }
+Status resource_exhausted(const P&... parts) {
+  return {Code::kResourceExhausted, text(parts...)};
+}
 template <class... P>
-Status io_error(const P&... parts) { return {Code::kIo, text(parts...)}; }
+Status io_error(const P&... parts) {
+  return {Code::kIo, text(parts...)};
+}
 template <class... P>
-Status internal_error(const P&... parts) { return {Code::kInternal, text(parts...)}; }
+Status internal_error(const P&... parts) {
+  return {Code::kInternal, text(parts...)};
+}
 
 /// A value or the Status that says why there is none.
 template <class T>
@@ -85,10 +100,9 @@ class [[nodiscard]] Result {
 #define RIDGE_JOIN(a, b) RIDGE_JOIN_(a, b)
 
 /// Returns from the enclosing function when `expression` (a Status) is an error.
-#define RIDGE_TRY(expression)                                  \
-  do {                                                         \
-    if (::ridge::Status status_ = (expression); !status_.ok()) \
-      return status_;                                          \
+#define RIDGE_TRY(expression)                                                  \
+  do {                                                                         \
+    if (::ridge::Status status_ = (expression); !status_.ok()) return status_; \
   } while (false)
 
 /// RIDGE_ASSIGN(const auto file, open(path)): the value, or returns the error.

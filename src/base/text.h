@@ -14,19 +14,29 @@ void append_text(std::string& out, std::string_view v);
 void append_text(std::string& out, int64_t v);
 void append_text(std::string& out, uint64_t v);
 void append_text(std::string& out, double v);  // shortest form that reads back as v
-inline void append_text(std::string& out, const char* v) { append_text(out, std::string_view(v)); }
-inline void append_text(std::string& out, const std::string& v) { append_text(out, std::string_view(v)); }
-inline void append_text(std::string& out, bool v) { append_text(out, std::string_view(v ? "true" : "false")); }
-inline void append_text(std::string& out, char v) { out.push_back(v); }
+inline void append_text(std::string& out, const char* v) {
+  append_text(out, std::string_view(v));
+}
+inline void append_text(std::string& out, const std::string& v) {
+  append_text(out, std::string_view(v));
+}
+inline void append_text(std::string& out, bool v) {
+  append_text(out, std::string_view(v ? "true" : "false"));
+}
+inline void append_text(std::string& out, char v) {
+  out.push_back(v);
+}
 template <class T>
-  requires(std::is_integral_v<T> && !std::is_same_v<T, bool> && !std::is_same_v<T, char>)
-void append_text(std::string& out, T v) {
+requires(std::is_integral_v<T> && !std::is_same_v<T, bool> &&
+         !std::is_same_v<T, char>) void append_text(std::string& out, T v) {
   if constexpr (std::is_signed_v<T>)
     append_text(out, static_cast<int64_t>(v));
   else
     append_text(out, static_cast<uint64_t>(v));
 }
-inline void append_text(std::string& out, float v) { append_text(out, static_cast<double>(v)); }
+inline void append_text(std::string& out, float v) {
+  append_text(out, static_cast<double>(v));
+}
 template <class T>
 void append_text(std::string& out, const std::vector<T>& v) {
   out += '[';

@@ -36,8 +36,8 @@ inline void for_each(int64_t n, const Body& body) {
   if (i < n) body(i, static_cast<int>(n - i));
 }
 
-/// On code that is inlined whatever its size, so that its arrays live in registers; plain C++ has no registers
-/// to gain, and would take minutes to compile.
+/// On code that is inlined whatever its size, so that its arrays live in registers; plain C++ has no
+/// registers to gain, and would take minutes to compile.
 #if defined(RIDGE_ISA_scalar)
 #define RIDGE_FLATTEN
 #else

@@ -34,12 +34,14 @@ class Shape {
   std::array<int64_t, kMaxRank> dims_{};
 };
 
-/// A view: pointer, element type, shape, strides in elements. Block-quantized and packed tensors are dense: their
-/// rows follow each other without gaps and `strides` is what a dense tensor has. Never owns; copying copies the view.
+/// A view: pointer, element type, shape, strides in elements. Block-quantized and packed tensors are dense:
+/// their rows follow each other without gaps and `strides` is what a dense tensor has. Never owns; copying
+/// copies the view.
 struct Tensor {
   void* data = nullptr;
   DType dtype = kF32;
-  const PackedLayout* layout = nullptr;  // null: rows as in the file. Else what an operator's pack() made of them.
+  const PackedLayout* layout =
+      nullptr;  // null: rows as in the file. Else what an operator's pack() made of them.
   Shape shape;
   std::array<int64_t, kMaxRank> strides{};
 
@@ -48,7 +50,8 @@ struct Tensor {
   Tensor(void* data_in, DType dtype_in, Shape shape_in);
   template <class T>
   Tensor(T* elements_in, Shape shape_in)
-      : Tensor(const_cast<void*>(static_cast<const void*>(elements_in)), kDTypeOf<std::remove_cv_t<T>>, shape_in) {}
+      : Tensor(const_cast<void*>(static_cast<const void*>(elements_in)), kDTypeOf<std::remove_cv_t<T>>,
+               shape_in) {}
 
   explicit operator bool() const { return data != nullptr; }
   int rank() const { return shape.rank(); }
@@ -62,9 +65,13 @@ struct Tensor {
 
   /// Typed start of the row with the given leading index (dims after it must be addressed through strides).
   template <class T>
-  T* row(int64_t i) const { return static_cast<T*>(data) + i * strides[0]; }
+  T* row(int64_t i) const {
+    return static_cast<T*>(data) + i * strides[0];
+  }
   template <class T>
-  T* as() const { return static_cast<T*>(data); }
+  T* as() const {
+    return static_cast<T*>(data);
+  }
 
   // For references and tests: one element, any dtype (block-quantized ones are decoded), slow.
   double f64(int64_t i, int64_t j = 0, int64_t k = 0, int64_t l = 0) const;
@@ -88,7 +95,8 @@ class Buffer {
   /// `bytes` of uninitialised CPU memory; kResourceExhausted, with the size, when there is none.
   static Result<Buffer> allocate(int64_t bytes, Pages pages = Pages::kSmall);
   /// Takes over memory that `release` gives back.
-  Buffer(void* data, int64_t bytes, void (*release)(void*, int64_t)) : data_(data), bytes_(bytes), release_(release) {}
+  Buffer(void* data, int64_t bytes, void (*release)(void*, int64_t))
+      : data_(data), bytes_(bytes), release_(release) {}
   Buffer(Buffer&& other) noexcept { swap(other); }
   Buffer& operator=(Buffer&& other) noexcept {
     Buffer(std::move(other)).swap(*this);

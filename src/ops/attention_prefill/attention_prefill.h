@@ -10,8 +10,8 @@ namespace ridge {
 struct AttentionPrefillArgs : PagedAttention {
   Tensor query_start;  // in [sequences + 1] i64: rows [query_start[s], query_start[s + 1]) of q are the last
                        // tokens of sequence s; other rows of o and lse are left as they are
-  Count pairs;  // (query, key) pairs that causality and window allow: Σ causal_pairs (account/cost.h)
-  Count keys;   // cached tokens read: Σ causal_keys
+  Count pairs;         // (query, key) pairs that causality and window allow: Σ causal_pairs (account/cost.h)
+  Count keys;          // cached tokens read: Σ causal_keys
 };
 /// Exact causal attention of ragged chunks of new tokens over their paged cache:
 ///   o[t, h] = Σ_j softmax_j(score(t, h, j)) v[j, h / group],  score = softcap(scale q[t, h] · k[j, h /

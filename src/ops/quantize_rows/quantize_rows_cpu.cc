@@ -3,9 +3,9 @@
 #include <limits>
 
 #include "ops/quantize_rows/quantize_rows.h"
-#include "tensor/with_dtype.h"
 #include "runtime/cpu/cpu_device.h"
 #include "simd/simd.h"
+#include "tensor/with_dtype.h"
 
 namespace ridge::RIDGE_ISA {
 
