@@ -27,10 +27,10 @@ const char* phase_name(Phase phase);  // "prefill", "decode", "mixed"
 struct StepFacts {
   Phase phase = Phase::kPrefill;
   int64_t decode_tokens = 0, prefill_tokens = 0, logit_rows = 0;
-  int64_t begin_ns = 0;            // the step's first instant on the host: scheduling included
-  int64_t calls_begin_ns = 0;      // the first call starts
-  std::vector<CallTime> calls;     // by call of the plan
-  int64_t end_ns = 0;              // tokens are with the caller
+  int64_t begin_ns = 0;         // the step's first instant on the host: scheduling included
+  int64_t calls_begin_ns = 0;   // the first call starts
+  std::vector<CallTime> calls;  // by call of the plan
+  int64_t end_ns = 0;           // tokens are with the caller
 };
 
 class StepObserver {
