@@ -68,14 +68,18 @@ TEST(Threads, K45_eight_on_two_cores_finish_within_three_times_two) {
 TEST(Threads, K45_cpu_time_over_wall_time_follows_the_option) {
   if (allowed_cores() < 2) GTEST_SKIP() << "one core: there is nothing to divide";
   Runner one(1), two(2);
-  double ratio_one = 0, ratio_two = 0;
+  double ratio_one = 0, ratio_two = 0, least_one = 1e9, least_two = 1e9;
   for (int i = 0; i < 5; ++i) {
     const Spent a = one.run(), b = two.run();
     ratio_one = std::max(ratio_one, a.cpu / a.wall), ratio_two = std::max(ratio_two, b.cpu / b.wall);
+    least_one = std::min(least_one, a.cpu / a.wall), least_two = std::min(least_two, b.cpu / b.wall);
   }
-  std::printf("CPU time / wall time: %.2f with 1 thread, %.2f with 2\n", ratio_one, ratio_two);
-  EXPECT_LE(ratio_one, 1.1);
-  EXPECT_LE(ratio_two, 2.2);
+  std::printf("CPU time / wall time: %.2f to %.2f with 1 thread, %.2f to %.2f with 2\n", least_one, ratio_one,
+              least_two, ratio_two);
+  // The clocks of a guest are apart by some per cent in single runs; a thread that ignores the option shows
+  // in each.
+  EXPECT_LE(least_one, 1.1);
+  EXPECT_LE(least_two, 2.2);
   if (ratio_one < 0.9) GTEST_SKIP() << "the machine is busy: one thread had " << ratio_one << " cores";
   EXPECT_GE(ratio_two, 1.3 * ratio_one);
 }
