@@ -18,12 +18,27 @@ namespace {
 
 // About 20 us of spinning: longer than any gap between two operators of a step, shorter than a time slice.
 constexpr int kSpins = 2000;
+// A team with more threads than cores must not spin, or the waiting keep the working from running: it hands
+// its core over so many times, then sleeps.
+constexpr int kYields = 64;
+
+bool crowded(int threads) {
+  static const int cores = allowed_cores();
+  return threads > cores;
+}
 
 template <class Value, class Changed>
-void wait_until(const std::atomic<Value>& value, Value seen, const Changed& changed) {
-  for (int spin = 0; spin < kSpins; ++spin) {
-    if (changed()) return;
-    _mm_pause();
+void wait_until(int team, const std::atomic<Value>& value, Value seen, const Changed& changed) {
+  if (crowded(team)) {
+    for (int yield = 0; yield < kYields; ++yield) {
+      if (changed()) return;
+      sched_yield();
+    }
+  } else {
+    for (int spin = 0; spin < kSpins; ++spin) {
+      if (changed()) return;
+      _mm_pause();
+    }
   }
   while (!changed()) {
     value.wait(seen, std::memory_order_acquire);
@@ -128,13 +143,13 @@ void ThreadTeam::start(Entry entry, const void* work, int threads) {
   metering_ ? work_metered(0) : entry(work, 0);
   for (int32_t left = pending_.load(std::memory_order_acquire); left != 0;
        left = pending_.load(std::memory_order_acquire))
-    wait_until(pending_, left, [&] { return pending_.load(std::memory_order_acquire) != left; });
+    wait_until(threads_, pending_, left, [&] { return pending_.load(std::memory_order_acquire) != left; });
   if (metering_) add_to_meter(begin, now_ns());
 }
 
 void ThreadTeam::serve(int thread) {
   for (uint32_t seen = 0;;) {
-    wait_until(round_, seen, [&] { return round_.load(std::memory_order_acquire) != seen; });
+    wait_until(threads_, round_, seen, [&] { return round_.load(std::memory_order_acquire) != seen; });
     seen = round_.load(std::memory_order_acquire);
     if (stop_.load(std::memory_order_relaxed)) return;
     if (thread < active_) metering_ ? work_metered(thread) : entry_(work_, thread);
@@ -151,7 +166,7 @@ void ThreadTeam::barrier(int threads) {
     generation_.notify_all();
     return;
   }
-  wait_until(generation_, generation,
+  wait_until(threads_, generation_, generation,
              [&] { return generation_.load(std::memory_order_acquire) != generation; });
 }
 
