@@ -12,7 +12,27 @@ namespace {
 // Rows are read and packed in pieces of about this size, so that loading needs little more than the packed
 // weights.
 constexpr int64_t kPieceBytes = 4 << 20;
+// Tensors below this size share slabs of so many bytes.
+constexpr int64_t kSlabBytes = 16 << 20;
+constexpr int64_t kAlignment = 64;
 }  // namespace
+
+Result<std::byte*> WeightStore::place(int64_t bytes) {
+  if (bytes > kSlabBytes / 4) {
+    RIDGE_ASSIGN(Buffer own, device_->allocate(bytes));
+    memory_.push_back(std::move(own));
+    return memory_.back().begin();
+  }
+  const int64_t padded = round_up(std::max<int64_t>(bytes, 1), kAlignment);
+  if (padded > slab_left_) {
+    RIDGE_ASSIGN(Buffer slab, device_->allocate(kSlabBytes));
+    slab_ = slab.begin(), slab_left_ = kSlabBytes;
+    memory_.push_back(std::move(slab));
+  }
+  std::byte* const at = slab_;
+  slab_ += padded, slab_left_ -= padded;
+  return at;
+}
 
 Result<GgufTensor> WeightStore::checked(const std::string& name, const Shape& wanted) const {
   RIDGE_ASSIGN(GgufTensor t, file_->tensor(name));
@@ -27,11 +47,11 @@ Result<Tensor> WeightStore::matrix(const std::string& name, int64_t rows, int64_
   const DType dtype = *info.type->dtype;
   const AnyOperator& linear = *find_operator("linear");
   const PackedLayout* layout = linear.packed_layout(device_->target(), dtype, info.shape);
-  RIDGE_ASSIGN(Buffer memory, device_->allocate(layout ? layout->bytes(rows, columns) : info.bytes));
+  RIDGE_ASSIGN(std::byte* const memory, place(layout ? layout->bytes(rows, columns) : info.bytes));
   const bool host = device_->target().backend == "cpu";
   RIDGE_ASSIGN(Buffer packed,
                Buffer::allocate(layout && !host ? layout->bytes(rows, columns) : 0, Pages::kHuge));
-  void* to = host ? memory.data() : packed.data();
+  void* to = host ? memory : packed.data();
   const int64_t row_bytes = info.bytes / rows;
   const int64_t step = std::max<int64_t>(
       1, round_up(std::max<int64_t>(1, kPieceBytes / row_bytes), linear.pack_granularity()));
@@ -44,13 +64,12 @@ Result<Tensor> WeightStore::matrix(const std::string& name, int64_t rows, int64_
       Tensor view(piece.begin() - first * row_bytes, dtype, info.shape);
       linear.pack_rows(view, *layout, to, first, first + count);
     } else {
-      RIDGE_TRY(device_->upload(memory.begin() + first * row_bytes, piece.data(), count * row_bytes));
+      RIDGE_TRY(device_->upload(memory + first * row_bytes, piece.data(), count * row_bytes));
     }
   }
-  if (layout != nullptr && !host) RIDGE_TRY(device_->upload(memory.data(), packed.data(), packed.bytes()));
-  Tensor t(memory.data(), dtype, info.shape);
+  if (layout != nullptr && !host) RIDGE_TRY(device_->upload(memory, packed.data(), packed.bytes()));
+  Tensor t(memory, dtype, info.shape);
   t.layout = layout;
-  memory_.push_back(std::move(memory));
   loaded_.push_back({name, t, info.bytes});
   return t;
 }
@@ -62,10 +81,9 @@ Result<Tensor> WeightStore::vector(const std::string& name, int64_t elements) {
   const Tensor source(raw.data(), *info.type->dtype, info.shape);
   std::vector<float> values(static_cast<size_t>(elements));
   for (int64_t i = 0; i < elements; ++i) values[static_cast<size_t>(i)] = static_cast<float>(source.f64(i));
-  RIDGE_ASSIGN(Buffer memory, device_->allocate(elements * 4));
-  RIDGE_TRY(device_->upload(memory.data(), values.data(), elements * 4));
-  Tensor t(memory.data(), kF32, {elements});
-  memory_.push_back(std::move(memory));
+  RIDGE_ASSIGN(std::byte* const memory, place(elements * 4));
+  RIDGE_TRY(device_->upload(memory, values.data(), elements * 4));
+  Tensor t(memory, kF32, {elements});
   loaded_.push_back({name, t, info.bytes});
   return t;
 }

@@ -35,10 +35,15 @@ class WeightStore {
   Device& device() const { return *device_; }
 
  private:
+  /// Memory of a tensor: small ones share slabs, since each allocation of its own would take whole huge
+  /// pages.
+  Result<std::byte*> place(int64_t bytes);
   Result<GgufTensor> checked(const std::string& name, const Shape& wanted) const;
   Device* device_;
   const GgufFile* file_;
   std::vector<Buffer> memory_;
+  std::byte* slab_ = nullptr;  // free part of the newest slab
+  int64_t slab_left_ = 0;
   std::vector<LoadedTensor> loaded_;
 };
 
