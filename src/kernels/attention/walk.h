@@ -316,19 +316,6 @@ inline void finish(const PagedAttention& a, const Tile& tile, const Partial& tot
   }
 }
 
-/// FLOPs that the kernels execute for consecutive queries of one head: scores come in whole vectors of keys,
-/// outputs in whole vectors of columns.
-inline int64_t executed_flops(const PagedAttention& a, int64_t position, int64_t queries) {
-  int64_t scores = 0, weights = 0;
-  for (int64_t p = position; p < position + queries; ++p) {
-    const KeyRange keys = visible_keys(p, a.window);
-    if (keys.first >= keys.last) continue;
-    scores += padded_dim(keys.last) - keys.first / simd::kLanes * simd::kLanes;
-    weights += keys.last - keys.first;
-  }
-  return 2 * (scores * a.q.dim(2) + weights * padded_dim(a.q.dim(2)));
-}
-
 /// Items of all sequences, numbered in order; each thread takes the next number and looks it up going
 /// forward.
 template <class ItemsOf>

@@ -128,19 +128,12 @@ Status run(Stream& stream, const AttentionDecodeArgs& a) {
   });
 }
 
-int64_t executed_flops(const AttentionDecodeArgs& a) {
-  int64_t flops = 0;
-  for (int64_t s = 0; s < a.kv_length.dim(0); ++s)
-    flops += attention::executed_flops(a, a.kv_length.i64(s) - 1, 1) * a.q.dim(1);
-  return flops;
-}
-
 }  // namespace
 
 void attention_decode_cpu(Kernels<AttentionDecodeArgs>& kernels) {
   Kernel<AttentionDecodeArgs> kernel;
   kernel.name = "attention_decode_splits", kernel.declines = declines, kernel.run = run;
-  kernel.workspace = workspace, kernel.executed_flops = executed_flops;
+  kernel.workspace = workspace;
   kernels.add(std::move(kernel));
 }
 

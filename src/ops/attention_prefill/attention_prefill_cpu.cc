@@ -85,22 +85,10 @@ Status run(Stream& stream, const AttentionPrefillArgs& a) {
   });
 }
 
-int64_t executed_flops(const AttentionPrefillArgs& a) {
-  int64_t flops = 0;
-  for (int64_t s = 0; s < a.kv_length.dim(0); ++s) {
-    const int64_t queries = a.query_start.i64(s + 1) - a.query_start.i64(s);
-    flops += attention::executed_flops(a, a.kv_length.i64(s) - queries, queries) * a.q.dim(1);
-  }
-  return flops;
-}
-
 }  // namespace
 
 void attention_prefill_cpu(Kernels<AttentionPrefillArgs>& kernels) {
-  Kernel<AttentionPrefillArgs> kernel;
-  kernel.name = "attention_prefill_tiles", kernel.declines = declines, kernel.run = run;
-  kernel.executed_flops = executed_flops;
-  kernels.add(std::move(kernel));
+  kernels.add("attention_prefill_tiles", declines, run);
 }
 
 }  // namespace ridge::RIDGE_ISA
