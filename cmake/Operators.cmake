@@ -133,8 +133,9 @@ function(ridge_library)
         target_compile_definitions(kernels_${isa} PRIVATE RIDGE_ISA=${isa} RIDGE_ISA_${isa}=1)
         target_compile_options(kernels_${isa} PRIVATE ${RIDGE_FLAGS_${isa}} -fno-math-errno -fno-trapping-math -fno-gnu-unique)
         if(NOT RIDGE_SANITIZE)
-          set_target_properties(kernels_${isa} PROPERTIES CXX_COMPILER_LAUNCHER
-            "${CMAKE_SOURCE_DIR}/cmake/isolate.sh;${CMAKE_CXX_COMPILER_LAUNCHER}")
+          # An unquoted, empty CMAKE_CXX_COMPILER_LAUNCHER (no ccache here) adds no element.
+          set(launcher ${CMAKE_SOURCE_DIR}/cmake/isolate.sh ${CMAKE_CXX_COMPILER_LAUNCHER})
+          set_target_properties(kernels_${isa} PROPERTIES CXX_COMPILER_LAUNCHER "${launcher}")
         endif()
         list(APPEND objects $<TARGET_OBJECTS:kernels_${isa}>)
       endforeach()
