@@ -8,6 +8,7 @@
 #include "account/recorder.h"
 #include "account/verdict.h"
 #include "lab/formats_of.h"
+#include "lab/workload_json.h"
 #include "verbs.h"
 #include "workload.h"
 
@@ -64,17 +65,7 @@ Status bench_model(const Options& o) {
               {"tg", median(tg)},
               {"tg_range", {*tg_low, *tg_high}},
               {"runs", o.runs}};
-    j["workload"] = {{"model", w.model},
-                     {"weight_format", w.weight_format},
-                     {"kv_format", w.kv_format},
-                     {"activation_format", w.activation_format},
-                     {"device", w.device},
-                     {"prompt_tokens", w.prompt_tokens},
-                     {"output_tokens", w.output_tokens},
-                     {"batch", w.batch},
-                     {"prefix_hit_tokens", 0},
-                     {"sampling", w.sampling},
-                     {"constrained_decoding", false}};
+    j["workload"] = workload_json(w);
     std::printf("%s\n", j.dump().c_str());
   } else {
     std::printf("%s: weights %s, KV %s, activations %s, %s, batch %lld\n", w.model.c_str(),
