@@ -66,21 +66,13 @@ Decline declines(const LinearArgs& a) {
     return decline("x is ", dtype_name(a.x.dtype), " and w ", dtype_name(a.w.dtype), ", needs bf16 both");
   return declines_layout(a);
 }
-int64_t workspace(const LinearArgs& a) {
-  return rows16::workspace_bytes(Bf16Product(a), a.x.dim(0));
-}
-Status run(Stream& stream, const LinearArgs& a) {
-  return rows16::multiply(as_cpu(stream), product_of(a), Bf16Product(a));
-}
 
 }  // namespace
 
 void linear_bf16_cpu(Kernels<LinearArgs>& kernels) {
   if (!simd::kFastBf16) return;
-  Kernel<LinearArgs> k;
-  k.name = "linear_bf16_rows16", k.declines = declines, k.run = run;
-  k.workspace = workspace, k.engine = Engine::kBf16;
-  kernels.add(std::move(k));
+  kernels.add(rows16_kernel("linear_bf16_rows16", Engine::kBf16, declines,
+                            [](const auto& a, const auto& body) { return body(Bf16Product(a)); }));
 }
 
 }  // namespace ridge::RIDGE_ISA

@@ -19,4 +19,39 @@ inline rows16::Product product_of(const LinearArgs& a) {
   return {a.y, a.w, a.bias, a.residual};
 }
 
+/// Calls body with the Product of w's block-quantized dtype.
+template <template <DType> class Product, class Body>
+auto with_quantized(const LinearArgs& a, const Body& body) -> decltype(body(Product<kQ8_0>(a))) {
+  switch (a.w.dtype) {
+    case kQ8_0:
+      return body(Product<kQ8_0>(a));
+    case kQ4_0:
+      return body(Product<kQ4_0>(a));
+    case kQ4_1:
+      return body(Product<kQ4_1>(a));
+    case kQ5_0:
+      return body(Product<kQ5_0>(a));
+    case kQ4_K:
+      return body(Product<kQ4_K>(a));
+    default:
+      return body(Product<kQ6_K>(a));
+  }
+}
+
+/// A kernel over rows16. WithProduct, without state: (args, body) calls body with the Product that fits the
+/// dtypes.
+template <class Declines, class WithProduct>
+Kernel<LinearArgs> rows16_kernel(const char* name, Engine engine, Declines declines, WithProduct) {
+  Kernel<LinearArgs> k;
+  k.name = name, k.engine = engine, k.declines = declines;
+  k.workspace = [](const LinearArgs& a) -> int64_t {
+    return WithProduct{}(a, [&](const auto& p) { return rows16::workspace_bytes(p, a.x.dim(0)); });
+  };
+  k.run = [](Stream& stream, const LinearArgs& a) -> Status {
+    return WithProduct{}(a,
+                         [&](const auto& p) { return rows16::multiply(as_cpu(stream), product_of(a), p); });
+  };
+  return k;
+}
+
 }  // namespace ridge::RIDGE_ISA

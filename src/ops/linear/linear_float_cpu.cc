@@ -112,9 +112,9 @@ class FloatProduct {
   int64_t columns_;
 };
 
-/// Calls body with the kernel of w's dtype.
+/// Calls body with the Product of w's dtype.
 template <class Body>
-auto with_kernel(const LinearArgs& a, const Body& body) -> decltype(body(FloatProduct<kF32>(a))) {
+auto with_product(const LinearArgs& a, const Body& body) -> decltype(body(FloatProduct<kF32>(a))) {
   switch (a.w.dtype) {
     case kF32:
       return body(FloatProduct<kF32>(a));
@@ -122,18 +122,8 @@ auto with_kernel(const LinearArgs& a, const Body& body) -> decltype(body(FloatPr
       return body(FloatProduct<kF16>(a));
     case kBF16:
       return body(FloatProduct<kBF16>(a));
-    case kQ8_0:
-      return body(FloatProduct<kQ8_0>(a));
-    case kQ4_0:
-      return body(FloatProduct<kQ4_0>(a));
-    case kQ4_1:
-      return body(FloatProduct<kQ4_1>(a));
-    case kQ5_0:
-      return body(FloatProduct<kQ5_0>(a));
-    case kQ4_K:
-      return body(FloatProduct<kQ4_K>(a));
     default:
-      return body(FloatProduct<kQ6_K>(a));
+      return with_quantized<FloatProduct>(a, body);
   }
 }
 
@@ -141,20 +131,12 @@ Decline declines(const LinearArgs& a) {
   if (a.x.dtype == kI8) return decline("x is i8, needs f32 or bf16");
   return declines_layout(a);
 }
-int64_t workspace(const LinearArgs& a) {
-  return with_kernel(a, [&](const auto& k) { return rows16::workspace_bytes(k, a.x.dim(0)); });
-}
-Status run(Stream& stream, const LinearArgs& a) {
-  return with_kernel(a, [&](const auto& k) { return rows16::multiply(as_cpu(stream), product_of(a), k); });
-}
 
 }  // namespace
 
 void linear_float_cpu(Kernels<LinearArgs>& kernels) {
-  Kernel<LinearArgs> k;
-  k.name = "linear_float_rows16", k.declines = declines, k.run = run;
-  k.workspace = workspace, k.engine = Engine::kF32;
-  kernels.add(std::move(k));
+  kernels.add(rows16_kernel("linear_float_rows16", Engine::kF32, declines,
+                            [](const auto& a, const auto& body) { return with_product(a, body); }));
 }
 
 }  // namespace ridge::RIDGE_ISA

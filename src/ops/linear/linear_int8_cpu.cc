@@ -159,43 +159,17 @@ class Int8Product {
   int64_t panels_;
 };
 
-/// Calls body with the kernel of w's dtype.
-template <class Body>
-auto with_kernel(const LinearArgs& a, const Body& body) -> decltype(body(Int8Product<kQ8_0>(a))) {
-  switch (a.w.dtype) {
-    case kQ8_0:
-      return body(Int8Product<kQ8_0>(a));
-    case kQ4_0:
-      return body(Int8Product<kQ4_0>(a));
-    case kQ4_1:
-      return body(Int8Product<kQ4_1>(a));
-    case kQ5_0:
-      return body(Int8Product<kQ5_0>(a));
-    case kQ4_K:
-      return body(Int8Product<kQ4_K>(a));
-    default:
-      return body(Int8Product<kQ6_K>(a));
-  }
-}
-
 Decline declines(const LinearArgs& a) {
   if (a.x.dtype != kI8) return decline("x is ", dtype_name(a.x.dtype), ", needs i8 codes");
   return declines_layout(a);
-}
-int64_t workspace(const LinearArgs& a) {
-  return with_kernel(a, [&](const auto& k) { return rows16::workspace_bytes(k, a.x.dim(0)); });
-}
-Status run(Stream& stream, const LinearArgs& a) {
-  return with_kernel(a, [&](const auto& k) { return rows16::multiply(as_cpu(stream), product_of(a), k); });
 }
 
 }  // namespace
 
 void linear_int8_cpu(Kernels<LinearArgs>& kernels) {
-  Kernel<LinearArgs> k;
-  k.name = "linear_int8_rows16", k.declines = declines, k.run = run;
-  k.workspace = workspace, k.engine = Engine::kInt8;
-  kernels.add(std::move(k));
+  kernels.add(
+      rows16_kernel("linear_int8_rows16", Engine::kInt8, declines,
+                    [](const auto& a, const auto& body) { return with_quantized<Int8Product>(a, body); }));
 }
 
 }  // namespace ridge::RIDGE_ISA
