@@ -1,3 +1,4 @@
+#include "engine/option_names.h"
 #include "verbs.h"
 
 namespace ridge::app {
@@ -30,24 +31,10 @@ Result<SessionOptions> CommonOptions::session() const {
   SessionOptions o;
   if (threads < 0) return invalid_argument("--threads is ", threads, ": use 1 or more");
   o.cpu.threads = threads;
-  if (!isa.empty()) {
-    RIDGE_ASSIGN(o.cpu.isa, parse_isa(isa));
-  }
+  RIDGE_TRY(apply_names({isa, activations, kv, without_fusions}, "--", &o));
   o.assume_pre = assume_pre;
   EngineOptions& e = o.engine;
-  e.formats.activations = activations == "f32" ? ActivationFormat::kF32 : ActivationFormat::kInt8;
-  const std::string format = !kv.empty() ? kv : activations == "f32" ? "f32" : "f16";
-  e.kv.k_type = e.kv.v_type = format == "f32" ? kF32 : format == "bf16" ? kBF16 : format == "q8" ? kI8 : kF16;
   e.kv.context = context, e.kv.page_size = page_size, e.prefill_tokens = prefill_tokens;
-  for (const AnyOperator* op : operators())
-    if (!op->replaces().empty()) e.plan.fusions.insert(op->name());
-  for (const std::string& name : without_fusions) {
-    if (name == "all") {
-      e.plan.fusions.clear();
-    } else if (e.plan.fusions.erase(name) == 0 && find_operator(name) == nullptr) {
-      return invalid_argument("--no-fuse ", printable(name), ": no operator has that name");
-    }
-  }
   return o;
 }
 

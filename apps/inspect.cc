@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "engine/memory_plan.h"
 #include "formats/tokenizer_gguf.h"
 #include "verbs.h"
 
@@ -32,18 +33,12 @@ std::vector<std::string> refusals(const GgufFile& file, const std::string& assum
   return out;
 }
 
-/// Bytes by item at a given context; the same arithmetic as the engine's.
-Json memory_plan(const GgufFile& file, const DecoderConfig& c, const SessionOptions& o) {
-  KvOptions kv = o.engine.kv;
-  if (kv.context == 0) kv.context = c.context;
-  const std::vector<KvShape> shapes(static_cast<size_t>(c.layers), {c.kv_heads, c.head_dim, 0});
-  const int64_t token = KvPool::token_bytes(shapes, kv);
-  const int64_t tokens = (kv.context + kv.page_size - 1) / kv.page_size * kv.page_size;
-  return {{"weights_bytes", file.data_bytes()},
-          {"kv_bytes_per_token", token},
-          {"kv_context_tokens", kv.context},
-          {"kv_bytes", token * tokens},
-          {"total_bytes", file.data_bytes() + token * tokens}};
+Json memory_json(const MemoryPlan& plan) {
+  return {{"weights_bytes", plan.weights},
+          {"kv_bytes_per_token", plan.kv_token},
+          {"kv_tokens", plan.kv_tokens},
+          {"kv_bytes", plan.kv},
+          {"total_bytes", plan.total}};
 }
 
 Json describe(const GgufFile& file, const SessionOptions& o) {
@@ -62,9 +57,16 @@ Json describe(const GgufFile& file, const SessionOptions& o) {
   }
   for (const auto& [name, total] : types)
     j["types"][name] = {{"tensors", total.first}, {"bytes", total.second}};
-  if (const auto config = read_decoder_config(file); config.ok()) j["memory"] = memory_plan(file, *config, o);
+  std::vector<std::string> refused = refusals(file, o.assume_pre);
+  if (const auto config = read_decoder_config(file); config.ok()) {
+    const auto plan = plan_memory(file, *config, o.engine);
+    const auto room = memory_room();
+    if (plan.ok()) j["memory"] = memory_json(*plan);
+    const Status fits = !plan.ok() ? plan.status() : room.ok() ? check_memory_plan(*plan, *room) : Status();
+    if (!fits.ok()) refused.push_back(fits.message());
+  }
   if (const auto t = file.find_string("tokenizer.chat_template"); t.ok() && *t) j["chat_template"] = **t;
-  j["refused"] = refusals(file, o.assume_pre);
+  j["refused"] = refused;
   return j;
 }
 
@@ -88,7 +90,7 @@ void print(const Json& j, bool all) {
     const Json& m = j["memory"];
     std::printf("\nmemory\n  weights %s\n  KV      %s (%lld tokens of %s)\n",
                 bytes_text(m["weights_bytes"].get<double>()).c_str(),
-                bytes_text(m["kv_bytes"].get<double>()).c_str(), m["kv_context_tokens"].get<long long>(),
+                bytes_text(m["kv_bytes"].get<double>()).c_str(), m["kv_tokens"].get<long long>(),
                 bytes_text(m["kv_bytes_per_token"].get<double>()).c_str());
   }
   std::printf("\nrefused\n");

@@ -1,36 +1,20 @@
 #include "capi/model.h"
 
-#include "ops/any_operator.h"
+#include "engine/option_names.h"
 
 namespace ridge::capi {
 
-Result<DType> kv_format(std::string_view name) {
-  if (name == "f32") return kF32;
-  if (name == "f16") return kF16;
-  if (name == "bf16") return kBF16;
-  if (name == "q8") return kI8;
-  return invalid_argument("options->kv is ", printable(name), ": use f32, f16, bf16 or q8");
-}
-
 namespace {
 
-/// All fused operators but those named; "all" names every one.
-Result<std::set<std::string>> fusions_without(const char* names) {
-  std::set<std::string> fusions;
-  for (const AnyOperator* op : operators())
-    if (!op->replaces().empty()) fusions.insert(op->name());
+std::vector<std::string> split_names(const char* names) {
+  std::vector<std::string> list;
   std::string_view rest = names == nullptr ? "" : names;
   while (!rest.empty()) {
     const size_t comma = rest.find(',');
-    const std::string name(rest.substr(0, comma));
+    list.emplace_back(rest.substr(0, comma));
     rest = comma == std::string_view::npos ? "" : rest.substr(comma + 1);
-    if (name == "all")
-      fusions.clear();
-    else if (fusions.erase(name) == 0 && find_operator(name) == nullptr)
-      return invalid_argument("options->without_fusions names ", printable(name),
-                              ": no operator has that name");
   }
-  return fusions;
+  return list;
 }
 
 Status check_not_negative(const char* name, int64_t value) {
@@ -46,22 +30,18 @@ Result<SessionOptions> session_options(const ridge_model_options& o) {
   RIDGE_TRY(check_not_negative("prefill_tokens", o.prefill_tokens));
   SessionOptions s;
   s.cpu.threads = o.threads;
-  if (o.isa != nullptr) {
-    RIDGE_ASSIGN(s.cpu.isa, parse_isa(o.isa));
-  }
+  NamedOptions names;
+  if (o.isa != nullptr) names.isa = o.isa;
+  if (o.activations != nullptr) names.activations = o.activations;
+  if (o.kv != nullptr) names.kv = o.kv;
+  names.without_fusions = split_names(o.without_fusions);
+  RIDGE_TRY(apply_names(names, "options->", &s));
   if (o.assume_pre != nullptr) s.assume_pre = o.assume_pre;
   EngineOptions& e = s.engine;
-  const std::string_view activations = o.activations == nullptr ? "int8" : o.activations;
-  if (activations != "int8" && activations != "f32")
-    return invalid_argument("options->activations is ", printable(activations), ": use int8 or f32");
-  e.formats.activations = activations == "f32" ? ActivationFormat::kF32 : ActivationFormat::kInt8;
-  RIDGE_ASSIGN(e.kv.k_type, kv_format(o.kv != nullptr ? o.kv : activations == "f32" ? "f32" : "f16"));
-  e.kv.v_type = e.kv.k_type;
   e.kv.context = o.context;
   if (o.page_size > 0) e.kv.page_size = o.page_size;
   if (o.max_sequences > 0) e.max_sequences = o.max_sequences;
   if (o.prefill_tokens > 0) e.prefill_tokens = o.prefill_tokens;
-  RIDGE_ASSIGN(e.plan.fusions, fusions_without(o.without_fusions));
   return s;
 }
 

@@ -34,7 +34,4 @@ Status check_usable(const ridge_model& model);
 /// One step, its events sorted to those who wait for them.
 Status step(ridge_model& model);
 
-/// "f16" → its dtypes; kInvalidArgument naming what there is.
-Result<DType> kv_format(std::string_view name);
-
 }  // namespace ridge::capi

@@ -1,0 +1,42 @@
+#include "engine/option_names.h"
+
+#include "ops/any_operator.h"
+
+namespace ridge {
+
+namespace {
+
+Result<DType> kv_format(std::string_view name, std::string_view prefix) {
+  if (name == "f32") return kF32;
+  if (name == "f16") return kF16;
+  if (name == "bf16") return kBF16;
+  if (name == "q8") return kI8;
+  return invalid_argument(prefix, "kv is ", printable(name), ": use f32, f16, bf16 or q8");
+}
+
+}  // namespace
+
+Status apply_names(const NamedOptions& names, std::string_view prefix, SessionOptions* options) {
+  if (!names.isa.empty()) {
+    RIDGE_ASSIGN(options->cpu.isa, parse_isa(names.isa));
+  }
+  EngineOptions& e = options->engine;
+  const bool exact = names.activations == "f32";
+  if (!exact && !names.activations.empty() && names.activations != "int8")
+    return invalid_argument(prefix, "activations is ", printable(names.activations), ": use int8 or f32");
+  e.formats.activations = exact ? ActivationFormat::kF32 : ActivationFormat::kInt8;
+  RIDGE_ASSIGN(e.kv.k_type, kv_format(!names.kv.empty() ? names.kv : exact ? "f32" : "f16", prefix));
+  e.kv.v_type = e.kv.k_type;
+  e.plan.fusions.clear();
+  for (const AnyOperator* op : operators())
+    if (!op->replaces().empty()) e.plan.fusions.insert(op->name());
+  for (const std::string& name : names.without_fusions) {
+    if (name == "all")
+      e.plan.fusions.clear();
+    else if (e.plan.fusions.erase(name) == 0 && find_operator(name) == nullptr)
+      return invalid_argument("a fusion to leave apart is ", printable(name), ": no operator has that name");
+  }
+  return {};
+}
+
+}  // namespace ridge
