@@ -24,6 +24,10 @@ void experiment_text(std::string& out, const AdviceRecord& r) {
          100 * r.confidence, r.levers_tried > 1 ? text(" (", r.levers_tried, " levers tried)").c_str() : "");
   line(out, "; %zu blocks of original, changed, changed, original; medians %.2f -> %.2f ms\n",
        r.block_gains.size(), r.original_us / 1e3, r.changed_us / 1e3);
+  // Pressure as low as this is what the system itself does.
+  if (r.pressure > 0.1)
+    line(out, "  the machine was busy: a thread waited for a core in %.0f %% of the experiment's time\n",
+         100 * r.pressure);
   line(out, "  %s: %s\n", decision_name(r.decision), r.decision_reason.c_str());
   if (r.quality.measured)
     line(out,
@@ -38,16 +42,15 @@ void experiment_text(std::string& out, const AdviceRecord& r) {
 
 std::string advice_text(const AdviceRecord& r, bool color) {
   const char *bold = color ? "\x1b[1m" : "", *plain = color ? "\x1b[0m" : "";
-  std::string out;
+  std::string out = text(bold, "advice: ", advice_sentence(r), plain, "\n");
   if (const LeverJudgement* c = r.choice()) {
-    line(out, "%sadvice: %s%s\n", bold, change_of(c->lever).c_str(), plain);
+    out += text("  ", r.block_gains.empty() ? "to test: " : "tested: ", change_of(c->lever), ": ",
+                purpose_text(purpose_of(*c)), "\n");
     out += text("  why: ", c->reason, "\n");
     if (c->predicted)
       line(out, "  predicted: %+.1f %% less time [%+.1f, %+.1f]\n", 100 * c->gain.value, 100 * c->gain.low,
            100 * c->gain.high);
     if (!r.block_gains.empty()) experiment_text(out, r);
-  } else {
-    line(out, "%sadvice: none%s\n  no lever has a gain that is sure: keep the settings\n", bold, plain);
   }
   out += "  others considered:\n";
   for (size_t i = 0; i < r.considered.size(); ++i)

@@ -98,10 +98,6 @@ Result<std::vector<Profile>> profile_runs(Session& session, const Machine& machi
   return profiles;
 }
 
-std::string name_of(const Lever& l) {
-  return text(l.name, " ", l.from, " -> ", l.to);
-}
-
 }  // namespace
 
 Result<Lever> parse_lever(const std::string& written) {
@@ -201,8 +197,6 @@ Result<Advised> advise(Session& session, const SessionOptions& options, const Ma
     out.records.push_back(std::move(r));
   }
   for (AdviceRecord& r : out.records) {
-    r.summary = r.choice() == nullptr ? "no lever has a gain that is sure: keep the settings"
-                                      : name_of(r.choice()->lever);
     if (r.choice() == nullptr || !wanted.experiment) continue;
     RIDGE_TRY(test_lever(session, options, wanted, static_cast<int>(out.records.size()), prompt, &r));
   }

@@ -11,7 +11,7 @@ namespace ridge {
 
 struct AdviseOptions {
   std::vector<Lever>
-      levers;  // to test, in this order (`from` is filled in); none: the best of those that bind
+      levers;  // to test, in this order (`from` is filled in); none: the one that choose() names
   int64_t prompt_tokens = 256, output_tokens = 64;
   double budget_s = 20;  // of the experiment, for each lever
   double confidence = 0.95;
@@ -24,7 +24,7 @@ struct AdviseOptions {
 
 struct Advised {
   Profile profile;
-  std::vector<AdviceRecord> records;  // one a lever tested; one without a choice when none pays
+  std::vector<AdviceRecord> records;  // one a lever tested; one without a choice when none has a price
 };
 
 /// "kv=q8" -> {"kv", "", "q8"}. kInvalidArgument naming what there is.

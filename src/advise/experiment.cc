@@ -1,20 +1,26 @@
 #include "advise/experiment.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "account/recorder.h"
 
 namespace ridge {
 
-const char* decision_name(Decision d) {
-  static const char* const kNames[] = {"not run", "held", "refuted", "no decision"};
-  return kNames[static_cast<int>(d)];
-}
-
 int64_t least_blocks(double confidence) {
   int64_t n = 1;
   while (1 - 2 * std::pow(0.5, static_cast<double>(n)) < confidence) ++n;
   return n;
+}
+
+double waited_for_cores_us() {
+  std::FILE* file = std::fopen("/proc/pressure/cpu", "r");
+  if (file == nullptr) return -1;
+  double us = -1;
+  if (std::fscanf(file, "some %*s %*s %*s total=%lf", &us) != 1) us = -1;
+  std::fclose(file);
+  return us;
 }
 
 Status run_experiment(const Arm& original, const Arm& changed, const ExperimentOptions& o,
@@ -25,6 +31,7 @@ Status run_experiment(const Arm& original, const Arm& changed, const ExperimentO
   RIDGE_ASSIGN(r.first_changed_us, changed());
   std::vector<double> originals, changes;
   const int64_t begin = clock();
+  const double waited = waited_for_cores_us();
   const auto spent = [&] { return static_cast<double>(clock() - begin) / 1e9; };
   while (static_cast<int>(r.block_gains.size()) < o.max_blocks) {
     // A block that would end beyond the budget is not begun.
@@ -41,6 +48,7 @@ Status run_experiment(const Arm& original, const Arm& changed, const ExperimentO
     if (o.progress) o.progress(std::min(1.0, spent() / o.budget_s));
   }
   r.original_us = median(originals), r.changed_us = median(changes);
+  if (waited >= 0) r.pressure = std::min(1.0, (waited_for_cores_us() - waited) / 1e6 / spent());
   r.levers_tried = o.levers_tried;
   r.confidence = divided_confidence(o.confidence, o.levers_tried);
   r.interval_known = median_interval(r.block_gains, r.confidence, &r.measured);

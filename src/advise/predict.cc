@@ -9,9 +9,6 @@ namespace ridge {
 
 namespace {
 
-// Below this share of the workload's time no lever is worth an experiment.
-constexpr double kWorthwhile = 0.01;
-
 std::string percent(double share) {
   return text(std::round(1000 * share) / 10, " %");
 }
@@ -112,20 +109,28 @@ LeverJudgement predict(const std::vector<Profile>& runs, const Lever& lever,
   }
   j.gain.value = (j.gain.low + j.gain.high) / 2;
   const std::string range = text("; less time by ", percent(j.gain.low), " to ", percent(j.gain.high));
-  j.declined = j.gain.high < kWorthwhile || j.gain.low <= 0;
-  const char* verdict = !j.declined                  ? ""
-                        : j.gain.high >= kWorthwhile ? "not surely a gain: "
-                        : j.gain.high < 0            ? "slower: "
-                                                     : "its term does not bind: ";
+  j.declined = j.gain.high < kWorthwhileGain || j.gain.low <= 0;
+  const char* verdict = !j.declined                      ? ""
+                        : j.gain.high >= kWorthwhileGain ? "not surely a gain: "
+                        : j.gain.high < 0                ? "slower: "
+                                                         : "its term does not bind: ";
   j.reason = verdict + j.reason + range;
   return j;
 }
 
 int choose(const std::vector<LeverJudgement>& judgements) {
+  // A sure gain before an open one before none; among equals, the most that is sure or possible. Of those
+  // that should not gain, one whose loss an experiment can see: what moves nothing decides nothing.
+  const auto rank = [](const LeverJudgement& j) {
+    const Purpose purpose = purpose_of(j);
+    if (purpose == Purpose::kGain) return std::pair(3, j.gain.low);
+    if (purpose == Purpose::kOpen) return std::pair(2, j.gain.high);
+    return std::pair(j.gain.high <= -kWorthwhileGain ? 1 : 0, j.gain.high);
+  };
   int best = -1;
   for (size_t i = 0; i < judgements.size(); ++i)
-    if (!judgements[i].declined &&
-        (best < 0 || judgements[i].gain.low > judgements[static_cast<size_t>(best)].gain.low))
+    if (judgements[i].predicted &&
+        (best < 0 || rank(judgements[i]) > rank(judgements[static_cast<size_t>(best)])))
       best = static_cast<int>(i);
   return best;
 }

@@ -36,7 +36,9 @@ inline LeverJudgement predict(const Profile& profile, const Lever& lever,
   return predict(std::vector<Profile>{profile}, lever, fused);
 }
 
-/// Index of the judgement with the largest lower bound of the gain, of those not declined; -1: none.
+/// Index of the lever to test. Of those with a sure gain, the one with the largest lower bound; else, of
+/// those that may gain, the one with the largest upper bound; else, as a check of the account, the nearest of
+/// those that should be slower by enough to be seen. -1: the account can price none.
 int choose(const std::vector<LeverJudgement>& judgements);
 
 /// Share of the requests' time that is queueing: 0.8 and more is another problem than a kernel's.

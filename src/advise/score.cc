@@ -71,6 +71,8 @@ std::string advice_json(const AdviceRecord& r) {
   j["considered"] = Json::array();
   for (const LeverJudgement& l : r.considered) j["considered"].push_back(judgement_json(l));
   j["chosen"] = r.choice() != nullptr ? judgement_json(*r.choice()) : Json(nullptr);
+  if (r.choice() != nullptr) j["purpose"] = purpose_name(purpose_of(*r.choice()));
+  j["advice"] = advice_name(advice_of(r)), j["advice_sentence"] = advice_sentence(r);
   j["decision"] = decision_name(r.decision), j["decision_reason"] = r.decision_reason;
   if (!r.block_gains.empty()) {
     Json& e = j["experiment"];
@@ -78,6 +80,7 @@ std::string advice_json(const AdviceRecord& r) {
     e["blocks"] = r.block_gains.size(), e["block_gains"] = r.block_gains;
     e["original_us"] = r.original_us, e["changed_us"] = r.changed_us;
     e["first_original_us"] = r.first_original_us, e["first_changed_us"] = r.first_changed_us;
+    if (r.pressure >= 0) e["pressure"] = r.pressure;
     e["gain"] = r.measured.value, e["levers_tried"] = r.levers_tried;
     if (r.interval_known) e["measured_gain"] = interval_json(r.measured), e["confidence"] = r.confidence;
   }

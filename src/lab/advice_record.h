@@ -21,10 +21,23 @@ struct Lever {
 struct LeverJudgement {
   Lever lever;
   bool predicted = false;  // false: the account cannot price it, `reason` says why
-  bool declined = false;   // its term does not bind, or the gain is too small or not surely positive
+  bool declined = false;   // not proposed: its term does not bind, or no sure gain of kWorthwhileGain
   std::string reason;      // why it helps, or why it is declined: in terms of the binding limit
   Interval gain;
 };
+
+/// Less than this share of the workload's time is not worth a change.
+inline constexpr double kWorthwhileGain = 0.01;
+
+/// What a test of a lever is for.
+enum class Purpose : uint8_t {
+  kGain,    // the account is sure of a gain
+  kOpen,    // it may gain, the account alone cannot tell
+  kControl  // it should not gain: the test shows whether the present setting is kept rightly
+};
+const char* purpose_name(Purpose p);  // "gain", "open", "control"
+const char* purpose_text(Purpose p);  // half a sentence for a reader
+Purpose purpose_of(const LeverJudgement& judgement);
 
 enum class Decision : uint8_t { kNotRun, kHeld, kRefuted, kNoDecision };
 const char* decision_name(Decision d);  // "not run", "held", "refuted", "no decision"
@@ -39,16 +52,16 @@ struct QualityCost {
 
 struct AdviceRecord {
   std::vector<LeverJudgement> considered;
-  int chosen = -1;  // index into considered, -1: no advice
-  std::string summary;
+  int chosen = -1;  // index into considered, -1: the account can price no lever
 
   // The experiment: blocks of original, changed, changed, original.
   std::vector<double> block_gains;                     // 1 - (time changed) / (time original), by block
   double first_original_us = 0, first_changed_us = 0;  // warm-up runs, not part of any figure
   double original_us = 0, changed_us = 0;              // medians
-  bool interval_known = false;                         // false: too few blocks for the confidence asked for
-  Interval measured;                                   // median and its interval
-  double confidence = 0;  // of the interval, after dividing the error by the levers tried
+  double pressure = -1;         // share of its time in which a runnable thread waited for a core; -1: unknown
+  bool interval_known = false;  // false: too few blocks for the confidence asked for
+  Interval measured;            // median and its interval
+  double confidence = 0;        // of the interval, after dividing the error by the levers tried
   int levers_tried = 1;
   Decision decision = Decision::kNotRun;
   std::string decision_reason;
@@ -62,5 +75,17 @@ struct AdviceRecord {
     return chosen < 0 ? nullptr : &considered[static_cast<size_t>(chosen)];
   }
 };
+
+/// What follows for whoever runs the workload. A gain must be measured, not only predicted: its interval
+/// excludes 0 and its median is kWorthwhileGain or more.
+enum class Advice : uint8_t { kNone, kUntested, kKeep, kChange };
+const char* advice_name(Advice a);  // "none", "untested", "keep", "change"
+Advice advice_of(const AdviceRecord& record);
+
+/// It as a sentence: "set --kv q8", "keep kv f16".
+std::string advice_sentence(const AdviceRecord& record);
+
+/// The command line's way to a setting: "--kv q8", "--no-fuse add_rms_norm".
+std::string option_of(const Lever& lever);
 
 }  // namespace ridge

@@ -66,6 +66,9 @@ std::string experiment(const AdviceRecord& r) {
   if (r.interval_known)
     out += text("; interval of the median at ", percent(r.confidence), " by order statistics");
   if (r.levers_tried > 1) out += text(", the error divided by ", r.levers_tried, " levers tried");
+  if (r.pressure > 0.1)
+    out +=
+        text("; the machine was busy, a thread waited for a core in ", percent(r.pressure), " of that time");
   out += text(". The first runs, ", time_text(r.first_original_us), " and ", time_text(r.first_changed_us),
               ", are not counted.</p>");
   if (r.quality.measured) {
@@ -90,7 +93,7 @@ std::string considered(const AdviceRecord& r) {
     const LeverJudgement& j = r.considered[i];
     out += text("<tr><td class=\"l\">", change_of(j.lever), "</td><td>",
                 j.predicted ? range_text(j.gain) : "", "</td><td class=\"l\">",
-                static_cast<int>(i) == r.chosen ? "chosen"
+                static_cast<int>(i) == r.chosen ? "tested"
                 : j.declined                    ? "declined"
                                                 : "smaller gain",
                 "</td><td class=\"l\">", escaped(j.reason), "</td></tr>");
@@ -107,14 +110,14 @@ void fact(std::string& out, const char* name, const std::string& value) {
 std::string advice_section(const AdviceRecord& r) {
   const LeverJudgement* c = r.choice();
   if (c == nullptr)
-    return text("<section><h2>Advice</h2><p>No lever has a gain that is sure: keep the settings.</p>",
-                considered(r), "</section>");
+    return text("<section><h2>Advice: ", advice_sentence(r), "</h2>", considered(r), "</section>");
   const char* colour = r.decision == Decision::kHeld      ? "held"
                        : r.decision == Decision::kRefuted ? "refuted"
                                                           : "undecided";
-  std::string out =
-      text("<section><h2>Advice: ", change_of(c->lever), " <span class=\"badge ", colour, "\">",
-           decision_name(r.decision), "</span></h2><p class=\"why\">", escaped(c->reason), ".</p>");
+  std::string out = text("<section><h2>Advice: ", escaped(advice_sentence(r)), " <span class=\"badge ",
+                         colour, "\">", decision_name(r.decision), "</span></h2><p>",
+                         r.block_gains.empty() ? "To test: " : "Tested: ", change_of(c->lever), "; ",
+                         purpose_text(purpose_of(*c)), ".</p><p class=\"why\">", escaped(c->reason), ".</p>");
   if (c->predicted) {
     out += text("<p>Predicted from the account alone: ", range_text(c->gain), " of the time saved");
     if (!r.block_gains.empty())

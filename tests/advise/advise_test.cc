@@ -19,9 +19,9 @@
 namespace ridge {
 namespace {
 
-class Advice : public testing::Test {
+class AdviseRun : public testing::Test {
  protected:
-  Advice() : path_(testing::TempDir() + "ridge-advise-XXXXXX") {
+  AdviseRun() : path_(testing::TempDir() + "ridge-advise-XXXXXX") {
     const int file = mkstemp(path_.data());
     EXPECT_GE(file, 0);
     close(file);
@@ -45,7 +45,7 @@ class Advice : public testing::Test {
     wanted_.prompt_tokens = 12, wanted_.output_tokens = 4, wanted_.quality_tokens = 6,
     wanted_.budget_s = 0.05;
   }
-  ~Advice() override { std::filesystem::remove(path_); }
+  ~AdviseRun() override { std::filesystem::remove(path_); }
 
   Advised run(const std::vector<std::string>& levers) {
     for (const std::string& l : levers) {
@@ -64,7 +64,7 @@ class Advice : public testing::Test {
   std::unique_ptr<Session> session_;
 };
 
-TEST_F(Advice, levers_asked_for_are_run_and_a_change_of_numerics_states_its_cost) {
+TEST_F(AdviseRun, levers_asked_for_are_run_and_a_change_of_numerics_states_its_cost) {
   const Advised a = run({"kv=q8", "prefill-chunk=5", "activations=f32"});
   ASSERT_EQ(a.records.size(), 3u);
   for (const AdviceRecord& r : a.records) {
@@ -86,7 +86,18 @@ TEST_F(Advice, levers_asked_for_are_run_and_a_change_of_numerics_states_its_cost
   EXPECT_EQ(a.records[2].choice()->lever.from, "int8");
 }
 
-TEST_F(Advice, predicting_alone_runs_no_experiment) {
+TEST_F(AdviseRun, without_a_lever_asked_for_one_is_tested_whatever_the_account_says) {
+  const Advised a = run({});
+  ASSERT_EQ(a.records.size(), 1u);
+  const AdviceRecord& r = a.records[0];
+  ASSERT_NE(r.choice(), nullptr);
+  EXPECT_TRUE(r.choice()->predicted);
+  EXPECT_GE(r.block_gains.size(), 1u);
+  EXPECT_NE(r.decision, Decision::kNotRun);
+  EXPECT_TRUE(advice_of(r) == Advice::kKeep || advice_of(r) == Advice::kChange);
+}
+
+TEST_F(AdviseRun, predicting_alone_runs_no_experiment) {
   wanted_.experiment = false;
   const Advised a = run({});
   ASSERT_EQ(a.records.size(), 1u);
@@ -97,7 +108,7 @@ TEST_F(Advice, predicting_alone_runs_no_experiment) {
   for (const LeverJudgement& j : a.records[0].considered) EXPECT_FALSE(j.reason.empty()) << j.lever.name;
 }
 
-TEST_F(Advice, the_profile_of_a_run_conserves_time_into_trace_and_page) {
+TEST_F(AdviseRun, the_profile_of_a_run_conserves_time_into_trace_and_page) {
   wanted_.experiment = false;
   const Advised a = run({});
   double request = 0, stages = 0, steps = 0, inside = 0;
@@ -119,7 +130,7 @@ TEST_F(Advice, the_profile_of_a_run_conserves_time_into_trace_and_page) {
   EXPECT_NE(report_html(a.profile, &a.records[0]).find("attention_decode"), std::string::npos);
 }
 
-TEST_F(Advice, what_runs_already_and_what_there_is_not_are_refused) {
+TEST_F(AdviseRun, what_runs_already_and_what_there_is_not_are_refused) {
   wanted_.levers = {{"kv", "", "f16"}};
   const auto same = advise(*session_, options_, example_machine(), wanted_);
   ASSERT_FALSE(same.ok());
@@ -132,7 +143,7 @@ TEST_F(Advice, what_runs_already_and_what_there_is_not_are_refused) {
   }
 }
 
-TEST_F(Advice, an_interruption_ends_it_and_leaves_the_session_usable) {
+TEST_F(AdviseRun, an_interruption_ends_it_and_leaves_the_session_usable) {
   wanted_.interrupted = [] { return true; };
   EXPECT_EQ(advise(*session_, options_, example_machine(), wanted_).status().code(), Code::kCancelled);
   wanted_.interrupted = nullptr, wanted_.experiment = false;

@@ -173,11 +173,28 @@ TEST(Predict, every_lever_of_a_profile_is_listed_once) {
 }
 
 TEST(Predict, the_largest_lower_bound_is_chosen_not_the_largest_promise) {
-  LeverJudgement wide{{"a", "", ""}, true, false, "", {0.01, 0.3, 0.6}},
+  const LeverJudgement wide{{"a", "", ""}, true, false, "", {0.01, 0.3, 0.6}},
       sure{{"b", "", ""}, true, false, "", {0.1, 0.12, 0.14}},
-      declined{{"c", "", ""}, true, true, "", {0.5, 0.5, 0.5}};
-  EXPECT_EQ(choose({wide, sure, declined}), 1);
-  EXPECT_EQ(choose({declined}), -1);
+      open{{"c", "", ""}, true, true, "", {-0.5, 0.2, 0.9}};
+  EXPECT_EQ(choose({wide, sure, open}), 1);
+}
+
+TEST(Predict, without_a_sure_gain_the_open_lever_that_may_gain_most_is_tested) {
+  const LeverJudgement small{{"a", "", ""}, true, true, "", {-0.01, 0.005, 0.02}},
+      large{{"b", "", ""}, true, true, "", {-0.3, -0.1, 0.1}},
+      loss{{"c", "", ""}, true, true, "", {-0.4, -0.3, -0.2}};
+  EXPECT_EQ(choose({small, large, loss}), 1);
+  EXPECT_EQ(purpose_of(large), Purpose::kOpen);
+  EXPECT_EQ(purpose_of(loss), Purpose::kControl);
+}
+
+TEST(Predict, where_nothing_may_gain_the_nearest_visible_loss_checks_the_account) {
+  const LeverJudgement nothing{{"a", "", ""}, true, true, "", {-0.003, 0, 0.003}},
+      near{{"b", "", ""}, true, true, "", {-0.2, -0.1, -0.05}},
+      far{{"c", "", ""}, true, true, "", {-3, -2, -1}}, unpriced{{"d", "", ""}, false, true, "", {}};
+  EXPECT_EQ(choose({far, nothing, near, unpriced}), 2);
+  EXPECT_EQ(choose({nothing, unpriced}), 0) << "better a small question than none";
+  EXPECT_EQ(choose({unpriced}), -1);
   EXPECT_EQ(choose({}), -1);
 }
 

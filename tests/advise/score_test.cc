@@ -83,6 +83,40 @@ TEST(AdviceText, says_prediction_measurement_verdict_and_declines) {
     EXPECT_NE(said.find(part), std::string::npos) << part << "\n" << said;
 }
 
+TEST(AdviceText, an_untested_lever_is_said_to_be_one) {
+  AdviceRecord r = example_advice(example_profile());
+  r.block_gains.clear(), r.decision = Decision::kNotRun;
+  EXPECT_EQ(advice_of(r), Advice::kUntested);
+  EXPECT_EQ(advice_text(r, false).rfind("advice: activations f32 -> int8, not tested\n", 0), 0u);
+  r.chosen = -1;
+  EXPECT_EQ(advice_of(r), Advice::kNone);
+}
+
+TEST(AdviceText, only_a_measured_gain_that_is_worthwhile_changes_a_setting) {
+  AdviceRecord r = example_advice(example_profile());
+  EXPECT_EQ(advice_text(r, false).rfind("advice: set --activations int8\n", 0), 0u);
+  for (const Interval measured : {Interval{-0.01, 0.2, 0.3}, {0.001, 0.005, 0.009}, {-0.3, -0.2, -0.1}}) {
+    r.measured = measured;
+    EXPECT_EQ(advice_sentence(r), "keep activations f32") << measured.value;
+  }
+  r.measured = {0.1, 0.2, 0.3}, r.interval_known = false;
+  EXPECT_EQ(advice_of(r), Advice::kKeep) << "too few blocks show nothing";
+}
+
+TEST(AdviceText, levers_name_the_option_that_sets_them) {
+  EXPECT_EQ(option_of({"threads", "2", "1"}), "-t 1");
+  EXPECT_EQ(option_of({"prefill-chunk", "512", "64"}), "--prefill-tokens 64");
+  EXPECT_EQ(option_of({"fuse-add_rms_norm", "on", "off"}), "--no-fuse add_rms_norm");
+  EXPECT_EQ(option_of({"kv", "f16", "q8"}), "--kv q8");
+}
+
+TEST(AdviceText, a_busy_machine_is_said) {
+  AdviceRecord r = example_advice(example_profile());
+  EXPECT_EQ(advice_text(r, false).find("busy"), std::string::npos);
+  r.pressure = 0.43;
+  EXPECT_NE(advice_text(r, false).find("waited for a core in 43 %"), std::string::npos);
+}
+
 TEST(Quality, divergence_by_hand) {
   // p = (1/2, 1/2), q = (1/4, 3/4): ln 2 / 2 + ln(2/3) / 2. Logits are free up to a constant.
   const std::vector<float> p = {3, 3},

@@ -1,0 +1,62 @@
+#include "lab/advice_record.h"
+
+namespace ridge {
+
+const char* purpose_name(Purpose p) {
+  static const char* const kNames[] = {"gain", "open", "control"};
+  return kNames[static_cast<int>(p)];
+}
+
+const char* purpose_text(Purpose p) {
+  static const char* const kTexts[] = {"the account is sure of a gain",
+                                       "it may gain, the account alone cannot tell",
+                                       "it should not gain, the test checks that"};
+  return kTexts[static_cast<int>(p)];
+}
+
+Purpose purpose_of(const LeverJudgement& j) {
+  if (!j.declined) return Purpose::kGain;
+  return j.predicted && j.gain.high >= kWorthwhileGain ? Purpose::kOpen : Purpose::kControl;
+}
+
+const char* decision_name(Decision d) {
+  static const char* const kNames[] = {"not run", "held", "refuted", "no decision"};
+  return kNames[static_cast<int>(d)];
+}
+
+const char* advice_name(Advice a) {
+  static const char* const kNames[] = {"none", "untested", "keep", "change"};
+  return kNames[static_cast<int>(a)];
+}
+
+Advice advice_of(const AdviceRecord& r) {
+  if (r.choice() == nullptr) return Advice::kNone;
+  if (r.decision == Decision::kNotRun) return Advice::kUntested;
+  const bool gain = r.interval_known && r.measured.low > 0 && r.measured.value >= kWorthwhileGain;
+  return gain ? Advice::kChange : Advice::kKeep;
+}
+
+std::string option_of(const Lever& l) {
+  if (l.name == "threads") return text("-t ", l.to);
+  if (l.name == "prefill-chunk") return text("--prefill-tokens ", l.to);
+  if (l.name.rfind("fuse-", 0) == 0) {
+    const std::string op = l.name.substr(5);
+    return l.to == "off" ? text("--no-fuse ", op) : text("no --no-fuse ", op);
+  }
+  return text("--", l.name, " ", l.to);
+}
+
+std::string advice_sentence(const AdviceRecord& r) {
+  if (r.choice() == nullptr) return "none: the account can price no lever of this workload";
+  const Lever& l = r.choice()->lever;
+  switch (advice_of(r)) {
+    case Advice::kChange:
+      return text("set ", option_of(l));
+    case Advice::kKeep:
+      return text("keep ", l.name, " ", l.from);
+    default:
+      return text(l.name, " ", l.from, " -> ", l.to, ", not tested");
+  }
+}
+
+}  // namespace ridge
