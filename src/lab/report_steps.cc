@@ -89,7 +89,7 @@ std::string main_table(const ProfilePhase& phase, const std::vector<NamedRow>& r
   for (const char* h : {"", "operator", "shape"}) out += heading(h, true);
   for (const char* h : {"calls", "µs", "share", "MFLOP", "kB", "FLOP/B", "limit µs"}) out += heading(h);
   out += heading("bound", true) + heading("attained") + heading("where the rest went", true) +
-         heading("kernel", true) + "</tr></thead><tbody>";
+         "</tr></thead><tbody>";
   for (const NamedRow& n : rows) {
     if (n.phase != &phase) continue;
     const ProfileRow& r = *n.row;
@@ -109,7 +109,7 @@ std::string main_table(const ProfilePhase& phase, const std::vector<NamedRow>& r
                   ? text("<span class=\"flag\">", percent(r.verdict.attainment), " above it</span>")
                   : text(percent(r.verdict.attainment),
                          "<span class=\"meter\"><i style=\"width:", number(attained), "%\"></i></span>"));
-    cell(out, largest_losses(r), true), cell(out, escaped(r.kernel), true);
+    cell(out, largest_losses(r), true);
     out += "</tr>";
   }
   return out + "</tbody></table></div>";
@@ -122,13 +122,15 @@ std::string loss_table(const ProfilePhase& phase, const std::vector<NamedRow>& r
       phase_name(phase.phase),
       "\"><table><caption>Microseconds of all calls; limit "
       "and losses sum to the time</caption><thead><tr>");
-  out += heading("", true) + heading("operator", true) + heading("time") + heading("limit");
+  out += heading("", true) + heading("operator", true) + heading("kernel", true) + heading("time") +
+         heading("limit");
   for (int l = 0; l < kLosses; ++l) out += heading(loss_name(static_cast<Loss>(l)));
   out += "</tr></thead><tbody>";
   for (const NamedRow& n : rows) {
     if (n.phase != &phase) continue;
     out += "<tr>";
     cell(out, n.id, true), cell(out, escaped(n.row->op), true);
+    cell(out, escaped(n.row->kernel), true);
     cell(out, us_text(n.row->time_us)), cell(out, us_text(n.row->verdict.limit_us));
     for (int l = 0; l < kLosses; ++l) cell(out, us_text(n.row->verdict.loss(static_cast<Loss>(l))));
     out += "</tr>";

@@ -15,7 +15,7 @@ std::string style() {
 *{box-sizing:border-box}
 body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;
 -webkit-text-size-adjust:100%}
-main{max-width:1200px;margin:0 auto;padding:28px 20px 60px}
+main{max-width:1320px;margin:0 auto;padding:28px 20px 60px}
 h1{font-size:24px;line-height:1.25;margin:0 0 6px;overflow-wrap:anywhere}
 h2{font-size:18px;margin:0 0 4px}
 h3{font-size:15px;margin:22px 0 4px}
@@ -59,10 +59,11 @@ line.prefill{stroke:var(--prefill)}line.decode{stroke:var(--decode)}line.mixed{s
 .scroll{overflow-x:auto;margin-top:10px}
 table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums;min-width:100%}
 caption{text-align:left;color:var(--soft);padding:0 0 6px}
-th,td{padding:4px 7px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line)}
+th,td{padding:4px 6px;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line)}
 th{font-weight:600;color:var(--soft);vertical-align:bottom}
 th:first-child,td:first-child{position:sticky;left:0;background:var(--card);padding-left:0}
 .l{text-align:left}
+td.l:last-child{white-space:normal;min-width:120px}
 tbody tr:hover td{background:var(--page)}
 small{color:var(--soft);font-size:12px}
 .meter{display:inline-block;width:40px;height:8px;border-radius:4px;background:var(--grid);margin-left:7px;overflow:hidden}
