@@ -165,6 +165,7 @@ class Roofline {
     }
     const double decade_x = x_of(10) - x_of(1), decade_y = y_of(1) - y_of(10);
     const double angle = -std::atan2(decade_y, decade_x) * 180 / 3.14159265358979;
+    double last = 1e9;  // y of the label of the roof above
     for (size_t i = 0; i < levels_.size(); ++i) {
       const Level& l = levels_[i];
       const double low = std::pow(10, std::max(x_low_, y_low_ - std::log10(l.bandwidth)));
@@ -173,10 +174,12 @@ class Roofline {
       const bool far = i + 1 == levels_.size();
       line(x_of(low), y_of(low * l.bandwidth), x_of(high), y_of(high * l.bandwidth), far ? "roof" : "inner");
       const double at = low * std::pow(10, narrow() ? 0.12 : 0.1);
+      double y = y_of(at * l.bandwidth) - 5;
+      if (std::fabs(y - last) < 14) y += 18;  // under its line
+      last = y;
       const std::string size = far ? "memory" : text("to ", bytes_text(static_cast<double>(l.bytes)));
-      out_ +=
-          text("<text transform=\"translate(", f(x_of(at)), " ", f(y_of(at * l.bandwidth) - 5), ") rotate(",
-               f(angle), ")\">", size, narrow() ? "" : " " + rate_text(l.bandwidth, "B/s"), "</text>");
+      out_ += text("<text transform=\"translate(", f(x_of(at)), " ", f(y), ") rotate(", f(angle), ")\">",
+                   size, narrow() ? "" : " " + rate_text(l.bandwidth, "B/s"), "</text>");
     }
   }
 
