@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Measures Ridge beside llama.cpp, in turns, and writes the rows C0 to C3.
+"""Measures Ridge beside llama.cpp and ik_llama.cpp, in turns, and writes the rows C0 to C3 and C0-ik to C3-ik.
 
-usage: peers.py --llama-bench PROGRAM [--ridge build/cpu/ridge] [--models smollm2,gemma3] [--rounds 5] [-t 2] [--dry]
+usage: peers.py --llama-bench PROGRAM [--ik-llama-bench PROGRAM] [--ridge build/cpu/ridge] [--models smollm2,gemma3]
+                [--rounds 5] [-t 2] [--dry]
 
-PROGRAM: llama.cpp's llama-bench, built natively (-march=native), Release. Each round runs both programs on each model,
-the order turned round every second time: prefill of 512 tokens and decode of 128. The row is the median; spread is the
-lowest and the highest. psi is the largest share of the time, over all runs, in which a runnable thread waited for a
-core: above 0.05 somebody else was using the machine. --dry prints and writes nothing.
+PROGRAM: their llama-bench, built natively (-march=native), Release; ik_llama.cpp's interleaves rows at load (-rtr 1),
+its fastest way. Each round runs all programs on each model, the order turned round every second time: prefill of 512
+tokens and decode of 128. The row is the median; spread is the lowest and the highest. psi is the largest share of the
+time, over all runs, in which a runnable thread waited for a core: above 0.05 somebody else was using the machine. --dry
+prints and writes nothing.
 """
 import argparse
 import json
@@ -25,6 +27,8 @@ import rows  # noqa: E402
 PROMPT, OUTPUT = 512, 128
 MODELS = {"smollm2": ("SmolLM2-135M-Instruct", "Q4_1", {"tg": "C0", "pp": "C1"}),
           "gemma3": ("Gemma-3-270M", "Q4_K_M", {"tg": "C2", "pp": "C3"})}
+# name, option with its program, its own options
+PEERS = [("llama.cpp", "llama_bench", []), ("ik_llama.cpp", "ik_llama_bench", ["-rtr", "1"])]
 
 
 def waited_us():
@@ -46,12 +50,12 @@ def timed(command):
     return run.stdout, share
 
 
-def peer_speed(out):
+def peer_speed(out, name):
     """llama-bench's JSON: one object a test."""
     speeds = {}
     for test in json.loads(out[out.index("["):]):
         speeds["tg" if test["n_gen"] else "pp"] = test["avg_ts"]
-        speeds["name"] = f"llama.cpp {test.get('build_commit', '')}".strip()
+        speeds["name"] = f"{name} {test.get('build_commit', '')}".strip()
     return speeds
 
 
@@ -63,11 +67,13 @@ def ridge_speed(out):
 def measure(path, options):
     """{program: {pp|tg: [tokens/s]}}, what the programs said of themselves, the largest psi."""
     threads = str(options.threads)
-    commands = [
-        ("ridge", ridge_speed, [options.ridge, "bench", path, "--prompt-tokens", str(PROMPT), "--output-tokens", str(OUTPUT),
-                                "-t", threads, "--runs", "1", "--json"]),
-        ("peer", peer_speed, [options.llama_bench, "-m", path, "-p", str(PROMPT), "-n", str(OUTPUT), "-t", threads, "-mmp", "0",
-                              "-r", "1", "-o", "json"])]
+    commands = [("ridge", ridge_speed, [options.ridge, "bench", path, "--prompt-tokens", str(PROMPT), "--output-tokens",
+                                        str(OUTPUT), "-t", threads, "--runs", "1", "--json"])]
+    for name, program, more in PEERS:
+        if path_of := getattr(options, program):
+            commands.append((name, lambda out, name=name: peer_speed(out, name),
+                             [path_of, "-m", path, "-p", str(PROMPT), "-n", str(OUTPUT), "-t", threads, "-mmp", "0", *more,
+                              "-r", "1", "-o", "json"]))
     found = {name: {"pp": [], "tg": []} for name, _, _ in commands}
     said, psi = {}, 0.0
     for number in range(options.rounds):
@@ -78,7 +84,7 @@ def measure(path, options):
             psi = max(psi, share)
             for test in ("pp", "tg"):
                 found[name][test].append(speeds[test])
-            print(f"  round {number + 1}, {name:6} pp {speeds['pp']:9.1f}  tg {speeds['tg']:8.1f} tokens/s, psi {share:.2f}",
+            print(f"  round {number + 1}, {name:12} pp {speeds['pp']:9.1f}  tg {speeds['tg']:8.1f} tokens/s, psi {share:.2f}",
                   flush=True)
     return found, said, psi
 
@@ -88,23 +94,27 @@ def results(key, path, options):
     name, weights, ids = MODELS[key]
     print(f"{name} {weights}")
     found, said, psi = measure(path, options)
+    peers = [(name, suffix) for name, suffix in (("llama.cpp", ""), ("ik_llama.cpp", "-ik")) if name in found]
     for test, row in ids.items():
-        ours, theirs = found["ridge"][test], found["peer"][test]
+        ours = found["ridge"][test]
         workload = {"model": name, "weight_format": weights, "kv_format": "f16", "activation_format": "int8",
                     "prompt_tokens": PROMPT, "output_tokens": OUTPUT, "batch": 1, "prefix_hit_tokens": 0, "sampling": "greedy",
                     "constrained_decoding": False, **said["ridge"]["workload"]}
-        yield rows.make_row(
-            row, statistics.median(ours), spread=[min(ours), max(ours)], runs=len(ours),
-            device=f"{rows.cpu_name()}, {options.threads} threads", workload=workload,
-            command=f"bench/cpu/peers.py --models {key} --rounds {options.rounds} -t {options.threads}",
-            peer={"name": said["peer"]["name"], "value": statistics.median(theirs), "spread": [min(theirs), max(theirs)],
-                  "same_run": True},
-            more={"psi": round(psi, 3), "load_average": os.getloadavg()[2]})
+        for peer, suffix in peers:
+            theirs = found[peer][test]
+            yield rows.make_row(
+                row + suffix, statistics.median(ours), spread=[min(ours), max(ours)], runs=len(ours),
+                device=f"{rows.cpu_name()}, {options.threads} threads", workload=workload,
+                command=f"bench/cpu/peers.py --models {key} --rounds {options.rounds} -t {options.threads}",
+                peer={"name": said[peer]["name"], "value": statistics.median(theirs), "spread": [min(theirs), max(theirs)],
+                      "same_run": True},
+                more={"psi": round(psi, 3), "load_average": os.getloadavg()[2]})
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--llama-bench", required=True)
+    parser.add_argument("--ik-llama-bench")
     parser.add_argument("--ridge", default=str(ROOT / "build" / "cpu" / "ridge"))
     parser.add_argument("--models", default="smollm2,gemma3")
     parser.add_argument("--rounds", type=int, default=5)
