@@ -32,10 +32,21 @@ std::string date_now() {
 }
 
 std::string command_line(const AdviseVerb& o) {
-  std::string out = text("ridge advise --prompt-tokens ", o.wanted.prompt_tokens, " --output-tokens ",
-                         o.wanted.output_tokens);
+  const WorkloadOptions& w = o.wanted.workload;
+  std::string out = text("ridge advise --prompt-tokens ", w.prompt_tokens, " --output-tokens ",
+                         w.output_tokens, " --batch ", w.batch);
   for (const std::string& lever : o.levers) out += text(" --lever ", lever);
   return out;
+}
+
+/// Two engines at once: each with the room that the workload needs, not the model's whole context.
+void make_room(const WorkloadOptions& w, EngineOptions* engine) {
+  engine->max_sequences = std::max<int64_t>(1, w.batch);
+  // No tokenizer makes more tokens of a text than it has bytes, what it puts around it aside.
+  const auto prompt = w.prompt.empty() ? w.prompt_tokens : static_cast<int64_t>(w.prompt.size()) + 8;
+  constexpr int64_t kSmall = 8192;
+  if (engine->kv.context == 0 && prompt + w.output_tokens <= kSmall)
+    engine->kv.context = std::max<int64_t>(2, prompt + w.output_tokens);
 }
 
 Status advise_verb(AdviseVerb o) {
@@ -45,14 +56,13 @@ Status advise_verb(AdviseVerb o) {
     o.wanted.levers.push_back(std::move(lever));
   }
   RIDGE_ASSIGN(SessionOptions options, o.common.session());
-  if (o.wanted.output_tokens < 1)
-    return invalid_argument("--output-tokens is ", o.wanted.output_tokens, ": use 1 or more");
+  if (o.wanted.workload.output_tokens < 1)
+    return invalid_argument("--output-tokens is ", o.wanted.workload.output_tokens, ": use 1 or more");
   if (!(o.wanted.budget_s > 0))
     return invalid_argument("--budget is ", o.wanted.budget_s, ": use more than 0");
-  // Two engines at once: each with the room that the workload needs, not the model's whole context.
-  if (options.engine.kv.context == 0)
-    options.engine.kv.context =
-        std::max(o.wanted.prompt_tokens + o.wanted.output_tokens, o.wanted.quality_tokens + 1);
+  if (!(o.wanted.confidence >= 0.5 && o.wanted.confidence < 1))
+    return invalid_argument("--confidence is ", o.wanted.confidence, ": use 0.5 or more and less than 1");
+  make_room(o.wanted.workload, &options.engine);
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
   RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, isa_name(session->device().target().isa)));
   o.wanted.experiment = !o.predict_only;
@@ -90,13 +100,14 @@ Command add_advise(CLI::App& cli) {
   o->common.add_to(*sub);
   sub->add_option(
       "--lever", o->levers,
-      "auto (default): the best of those that bind; or NAME=VALUE to test, repeatable: activations, kv, "
+      "auto (default): the one that may gain most; or NAME=VALUE to test, repeatable: activations, kv, "
       "threads, prefill-chunk, fuse-OPERATOR");
-  sub->add_option("--prompt-tokens", o->wanted.prompt_tokens, "Prompt of the workload")
-      ->capture_default_str();
-  sub->add_option("--output-tokens", o->wanted.output_tokens, "Answer of the workload")
-      ->capture_default_str();
+  o->wanted.workload.prompt_tokens = 256;  // several runs fit into the budget
+  add_workload_options(*sub, &o->wanted.workload);
   sub->add_option("--budget", o->wanted.budget_s, "Seconds of the experiment, for each lever")
+      ->capture_default_str();
+  sub->add_option("--confidence", o->wanted.confidence,
+                  "Of the measured interval, over all levers of this call")
       ->capture_default_str();
   sub->add_option("--quality-tokens", o->wanted.quality_tokens,
                   "Tokens of text on which a lever that changes numerics is compared; 0: not at all")
@@ -107,9 +118,9 @@ Command add_advise(CLI::App& cli) {
                   "File that keeps the score; default: $RIDGE_ADVICE or ~/.cache/ridge/advice.jsonl");
   sub->add_option("--report", o->report, "Write the account and this advice as one HTML page");
   sub->footer(
-      "Examples:\n  ridge advise model.gguf\n  ridge advise model.gguf --lever kv=q8 --prompt-tokens 2048\n  "
-      "ridge "
-      "advise model.gguf --activations f32 --lever activations=int8 --budget 60 --report report.html");
+      "Examples:\n  ridge advise model.gguf\n  ridge advise model.gguf --lever kv=q8 --prompt-tokens 2048 "
+      "--batch 4\n  "
+      "ridge advise model.gguf --activations f32 --lever activations=int8 --budget 60 --report report.html");
   return {sub, [o] { return advise_verb(*o); }};
 }
 

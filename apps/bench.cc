@@ -10,7 +10,6 @@
 #include "lab/formats_of.h"
 #include "lab/workload_json.h"
 #include "verbs.h"
-#include "workload.h"
 
 namespace ridge::app {
 
@@ -44,13 +43,13 @@ Status bench_model(const Options& o) {
     WorkloadOptions w = o.workload;
     w.output_tokens = 1;
     int64_t begin = now_ns();
-    RIDGE_TRY(run_workload(*session, prompt, w));
+    RIDGE_TRY(run_workload(session->engine(), prompt, w, interrupted));
     const double prefill_s = double(now_ns() - begin) / 1e9;
     // Decode alone, from a short prompt, as peers' benchmarks do it.
     w.output_tokens = o.workload.output_tokens + 1;
     const std::vector<int32_t> one(prompt.begin(), prompt.begin() + 1);
     begin = now_ns();
-    RIDGE_TRY(run_workload(*session, one, w));
+    RIDGE_TRY(run_workload(session->engine(), one, w, interrupted));
     const double decode_s = double(now_ns() - begin) / 1e9;
     if (run < 0) continue;
     pp.push_back(double(prompt.size()) * double(w.batch) / prefill_s);

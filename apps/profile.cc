@@ -11,7 +11,6 @@
 #include "lab/report.h"
 #include "lab/trace.h"
 #include "verbs.h"
-#include "workload.h"
 
 namespace ridge::app {
 
@@ -53,10 +52,10 @@ Result<Profile> profile_workload(Session& session, const Machine& machine, const
   const int64_t tokenize_end = now_ns();
   // One run unseen: plans are written, memory is touched, clocks rise. Its figures would be those of a cold
   // start.
-  RIDGE_TRY(run_workload(session, prompt, workload));
+  RIDGE_TRY(run_workload(session.engine(), prompt, workload, interrupted));
   Profiler profiler;
   session.engine().set_observer(&profiler);
-  const Status status = run_workload(session, prompt, workload);
+  const Status status = run_workload(session.engine(), prompt, workload, interrupted);
   session.engine().set_observer(nullptr);
   RIDGE_TRY(status);
   Profile profile = profiler.finish(machine, session.device().team().threads());

@@ -8,6 +8,7 @@
 
 #include "engine/session.h"
 #include "lab/profile.h"
+#include "lab/workload.h"
 
 namespace ridge::app {
 
@@ -33,7 +34,6 @@ Command add_doctor(CLI::App& cli);
 /// The machine file at `path`, or with an empty path the kept one, measured anew when it is missing or stale.
 Result<Machine> machine_for(const std::string& path, const std::string& isa);
 
-struct WorkloadOptions;
 void add_workload_options(CLI::App& cli, WorkloadOptions* options);
 /// Runs a workload once unseen and once observed.
 Result<Profile> profile_workload(Session& session, const Machine& machine, const WorkloadOptions& workload,

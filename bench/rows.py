@@ -69,6 +69,15 @@ def cpu_name():
     return match.group(1).strip() if match else "unknown CPU"
 
 
+def waited_us():
+    """Time in which some runnable thread of this machine waited for a core; 0 where the kernel does not tell."""
+    try:
+        with open("/proc/pressure/cpu", encoding="utf-8") as file:
+            return int(file.readline().rsplit("total=", 1)[1])
+    except OSError:
+        return 0
+
+
 def folder_name(device):
     return re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")
 

@@ -31,20 +31,11 @@ MODELS = {"smollm2": ("SmolLM2-135M-Instruct", "Q4_1", {"tg": "C0", "pp": "C1"})
 PEERS = [("llama.cpp", "llama_bench", []), ("ik_llama.cpp", "ik_llama_bench", ["-rtr", "1"])]
 
 
-def waited_us():
-    """Time in which some runnable thread of this machine waited for a core; 0 where the kernel does not tell."""
-    try:
-        with open("/proc/pressure/cpu", encoding="utf-8") as file:
-            return int(file.readline().rsplit("total=", 1)[1])
-    except OSError:
-        return 0
-
-
 def timed(command):
     """(stdout, share of the wall time in which a thread waited)."""
-    before, start = waited_us(), time.monotonic()
+    before, start = rows.waited_us(), time.monotonic()
     run = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    share = (waited_us() - before) / 1e6 / (time.monotonic() - start)
+    share = (rows.waited_us() - before) / 1e6 / (time.monotonic() - start)
     if run.returncode != 0:
         sys.exit(f"peers: {' '.join(command)} ended with {run.returncode}:\n{run.stderr[-2000:]}")
     return run.stdout, share

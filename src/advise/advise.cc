@@ -24,18 +24,11 @@ Result<int64_t> positive(const Lever& lever) {
   return n;
 }
 
-/// Submit to last token; microseconds.
-Result<double> timed_run(InferenceEngine& engine, const std::vector<int32_t>& prompt, int64_t output) {
-  Request request;
-  request.prompt = prompt;
-  request.max_new_tokens = output;
+/// First submission to last token; microseconds.
+Result<double> timed_run(InferenceEngine& engine, const std::vector<int32_t>& prompt,
+                         const AdviseOptions& wanted) {
   const int64_t begin = now_ns();
-  RIDGE_TRY(engine.submit(std::move(request)).status());
-  while (!engine.idle()) {
-    RIDGE_ASSIGN(const auto events, engine.step());
-    for (const TokenEvent& e : events)
-      if (e.finish == Finish::kError) return e.error;
-  }
+  RIDGE_TRY(run_workload(engine, prompt, wanted.workload, wanted.interrupted));
   return static_cast<double>(now_ns() - begin) / 1e3;
 }
 
@@ -64,15 +57,15 @@ Status test_lever(Session& session, const SessionOptions& options, const AdviseO
   e.budget_s = wanted.budget_s, e.confidence = wanted.confidence, e.levers_tried = levers;
   e.interrupted = wanted.interrupted;
   if (wanted.progress) e.progress = [&](double share) { wanted.progress("experiment", share); };
-  RIDGE_TRY(run_experiment([&] { return timed_run(session.engine(), prompt, wanted.output_tokens); },
-                           [&] { return timed_run(*changed.engine, prompt, wanted.output_tokens); }, e,
-                           record));
+  RIDGE_TRY(run_experiment([&] { return timed_run(session.engine(), prompt, wanted); },
+                           [&] { return timed_run(*changed.engine, prompt, wanted); }, e, record));
   record->changes_numerics = changes_numerics(lever);
-  if (!record->changes_numerics || wanted.quality_tokens < 2) return {};
+  if (!record->changes_numerics || wanted.quality_tokens < 1) return {};
   if (wanted.progress) wanted.progress("quality", 0);
-  RIDGE_ASSIGN(const std::vector<int32_t> ids, session.encode_text(fixed_text()));
-  const int64_t tokens = std::min(wanted.quality_tokens, session.engine().options().kv.context - 1);
-  RIDGE_ASSIGN(record->quality, quality_cost(session.engine(), *changed.engine, ids, tokens));
+  RIDGE_ASSIGN(std::vector<int32_t> ids, session.encode_text(fixed_text()));
+  ids.resize(std::min(ids.size(), static_cast<size_t>(wanted.quality_tokens)));
+  RIDGE_ASSIGN(record->quality, quality_cost(session.device(), session.model(), session.engine().options(),
+                                             changed.engine->options(), ids));
   return {};
 }
 
@@ -80,14 +73,14 @@ Status test_lever(Session& session, const SessionOptions& options, const AdviseO
 Result<std::vector<Profile>> profile_runs(Session& session, const Machine& machine,
                                           const AdviseOptions& wanted, const std::vector<int32_t>& prompt) {
   // The first run touches memory and writes plans: not what a server repeats.
-  RIDGE_TRY(timed_run(session.engine(), prompt, wanted.output_tokens).status());
+  RIDGE_TRY(timed_run(session.engine(), prompt, wanted).status());
   constexpr int kRuns = 3;
   std::vector<std::pair<double, Profile>> runs;
   for (int run = 0; run < kRuns; ++run) {
     if (wanted.interrupted && wanted.interrupted()) return Status(Code::kCancelled, "interrupted");
     Profiler profiler;
     session.engine().set_observer(&profiler);
-    const auto us = timed_run(session.engine(), prompt, wanted.output_tokens);
+    const auto us = timed_run(session.engine(), prompt, wanted);
     session.engine().set_observer(nullptr);
     if (!us.ok()) return us.status();
     runs.emplace_back(*us, profiler.finish(machine, session.device().team().threads()));
@@ -159,13 +152,12 @@ std::vector<FusedOperator> fused_operators() {
 
 Result<Advised> advise(Session& session, const SessionOptions& options, const Machine& machine,
                        const AdviseOptions& wanted) {
-  RIDGE_ASSIGN(const std::vector<int32_t> prompt, plain_prompt(session, wanted.prompt_tokens));
+  RIDGE_ASSIGN(const std::vector<int32_t> prompt, workload_prompt(session, wanted.workload));
   if (wanted.progress) wanted.progress("profile", 0);
   Advised out;
   RIDGE_ASSIGN(std::vector<Profile> runs, profile_runs(session, machine, wanted, prompt));
   for (Profile& p : runs) {
-    p.workload = workload_of(session, options.engine, session.device().describe());
-    p.workload.prompt_tokens = wanted.prompt_tokens, p.workload.output_tokens = wanted.output_tokens;
+    p.workload = describe_workload(session, prompt, wanted.workload);
     p.date = wanted.date, p.commit = wanted.commit, p.command = wanted.command;
   }
   out.profile = runs[runs.size() / 2];

@@ -5,6 +5,7 @@
 
 #include "advise/predict.h"
 #include "engine/session.h"
+#include "lab/workload.h"
 #include "machine/machine.h"
 
 namespace ridge {
@@ -12,7 +13,7 @@ namespace ridge {
 struct AdviseOptions {
   std::vector<Lever>
       levers;  // to test, in this order (`from` is filled in); none: the one that choose() names
-  int64_t prompt_tokens = 256, output_tokens = 64;
+  WorkloadOptions workload;
   double budget_s = 20;  // of the experiment, for each lever
   double confidence = 0.95;
   bool experiment = true;  // false: predict only

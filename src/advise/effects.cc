@@ -56,13 +56,16 @@ Interval quantizing_us(const Profile& p, const ProfilePhase& phase, int64_t call
 int64_t kv_width(const std::string& format) {
   return format == "f32" ? 4 : format == "f16" || format == "bf16" ? 2 : format == "q8" ? 1 : 0;
 }
-int64_t chunk_steps(int64_t prompt, int64_t chunk) {
-  return (prompt + chunk - 1) / chunk;
-}
-int64_t chunk_keys(int64_t prompt, int64_t chunk) {
-  int64_t keys = 0;
-  for (int64_t past = 0; past < prompt; past += chunk) keys += std::min(prompt, past + chunk);
-  return keys;
+Chunks chunks_of(int64_t prompt, int64_t batch, int64_t chunk) {
+  Chunks c;
+  int64_t budget = 0;
+  for (int64_t sequence = 0; sequence < batch; ++sequence)
+    for (int64_t past = 0; past < prompt;) {
+      if (budget == 0) budget = chunk, ++c.steps;
+      const int64_t taken = std::min(budget, prompt - past);
+      past += taken, budget -= taken, c.keys += past;
+    }
+  return c;
 }
 
 std::string bounds_text(const std::vector<Affected>& rows) {
@@ -168,21 +171,21 @@ Effect threads_effect(const Profile& p, const Lever& lever) {
 
 Effect chunk_effect(const Profile& p, const Lever& lever) {
   Effect e;
-  const int64_t prompt = p.workload.prompt_tokens - p.workload.prefix_hit_tokens,
+  const int64_t prompt = p.workload.prompt_tokens - p.workload.prefix_hit_tokens, batch = p.workload.batch,
                 from = p.workload.prefill_chunk, to = std::atoll(lever.to.c_str());
   if (to < 1 || from < 1 || prompt < 1) {
     e.refusal = text("a prefill chunk of ", printable(lever.to), " tokens for a prompt of ", prompt);
     return e;
   }
-  const int64_t before = chunk_steps(prompt, from), after = chunk_steps(prompt, to);
-  if (before == after && std::min(from, prompt) == std::min(to, prompt)) {
-    e.refusal = text("the prompt of ", prompt, " tokens runs in ", before, " step either way");
+  const Chunks before = chunks_of(prompt, batch, from), after = chunks_of(prompt, batch, to);
+  if (before.steps == after.steps && before.keys == after.keys) {
+    e.refusal = text(batch == 1 ? "the prompt" : text(batch, " prompts"), " of ", prompt, " tokens ",
+                     batch == 1 ? "runs" : "run", " in ", before.steps, " step either way");
     return e;
   }
-  e.term = text("weights read ", after, " instead of ", before, " times in prefill");
-  const double steps = static_cast<double>(after) / static_cast<double>(before);
-  const double keys =
-      static_cast<double>(chunk_keys(prompt, to)) / static_cast<double>(chunk_keys(prompt, from));
+  e.term = text("weights read ", after.steps, " instead of ", before.steps, " times in prefill");
+  const double steps = static_cast<double>(after.steps) / static_cast<double>(before.steps);
+  const double keys = static_cast<double>(after.keys) / static_cast<double>(before.keys);
   const auto scale = [](int64_t* bytes, double by) {
     *bytes = std::llround(static_cast<double>(*bytes) * by);
   };

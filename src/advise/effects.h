@@ -30,9 +30,12 @@ Effect fusion_effect(const Profile& profile, const Lever& lever, const FusedOper
 /// Bytes of an element of a KV format by name (f32, f16, bf16, q8), 0: unknown.
 int64_t kv_width(const std::string& format);
 
-/// Steps of a prompt in chunks, and the cached tokens that they read, a chunk of `chunk` a step.
-int64_t chunk_steps(int64_t prompt, int64_t chunk);
-int64_t chunk_keys(int64_t prompt, int64_t chunk);
+/// How `batch` prompts run, first come, first served, at most `chunk` tokens a step over all of them: steps,
+/// and the cached tokens that they read.
+struct Chunks {
+  int64_t steps = 0, keys = 0;
+};
+Chunks chunks_of(int64_t prompt, int64_t batch, int64_t chunk);
 
 /// "compute 61 %, memory 30 %" of the limits of some rows.
 std::string bounds_text(const std::vector<Affected>& rows);

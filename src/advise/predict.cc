@@ -53,7 +53,7 @@ std::vector<Lever> levers_of(const Profile& p, const std::vector<FusedOperator>&
     if (t.threads != p.machine.at(p.threads).threads)
       levers.push_back({"threads", text(p.threads), text(t.threads)});
   const int64_t chunk = w.prefill_chunk;
-  for (const int64_t c : {chunk / 2, 2 * chunk, w.prompt_tokens})
+  for (const int64_t c : {chunk / 2, 2 * chunk, w.batch * w.prompt_tokens})
     if (c >= 1 && c != chunk && std::none_of(levers.begin(), levers.end(), [&](const Lever& l) {
           return l.name == "prefill-chunk" && l.to == text(c);
         }))

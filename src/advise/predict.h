@@ -15,8 +15,8 @@ struct FusedOperator {
 };
 
 /// Every setting that could be tried from where the profile stands: the other activation format, the KV
-/// formats, the thread counts that the machine file holds, prefill chunks of a half, of twice and of the
-/// whole prompt, and each fused operator the other way.
+/// formats, the thread counts that the machine file holds, prefill chunks of a half, of twice and of all
+/// prompts, and each fused operator the other way.
 std::vector<Lever> levers_of(const Profile& profile, const std::vector<FusedOperator>& fused);
 
 /// Prices one lever. The affected rows get the Cost that they would have, a limit from it, and the time

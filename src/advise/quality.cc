@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/forced.h"
+
 namespace ridge {
 
 double kl_divergence(std::span<const float> p, std::span<const float> q) {
@@ -23,40 +25,39 @@ double kl_divergence(std::span<const float> p, std::span<const float> q) {
   return std::max(0.0, kl);  // rounding alone can take it below
 }
 
-/// Logits of the token after `prefix`.
-static Result<std::vector<float>> next_logits(InferenceEngine& engine, std::vector<int32_t> prefix) {
-  Request request;
-  request.prompt = std::move(prefix);
-  request.max_new_tokens = 1;
-  RIDGE_TRY(engine.submit(std::move(request)).status());
-  std::vector<float> logits;
-  while (!engine.idle()) {
-    RIDGE_ASSIGN(const auto events, engine.step());
-    for (const TokenEvent& e : events) {
-      if (e.finish == Finish::kError) return e.error;
-      const Tensor all = engine.last_logits();
-      logits.assign(all.as<float>(), all.as<float>() + all.dim(1));
-    }
-  }
-  return logits;
+static Result<ForcedText> forced(Device& device, const Model& model, const EngineOptions& options,
+                                 size_t tokens) {
+  ForcedOptions o;
+  o.formats = options.formats, o.kv = options.kv.k_type, o.plan = options.plan;
+  o.context = static_cast<int64_t>(tokens);
+  return ForcedText::create(device, model, o);
 }
 
-Result<QualityCost> quality_cost(InferenceEngine& original, InferenceEngine& changed,
-                                 const std::vector<int32_t>& text, int64_t tokens) {
+Result<QualityCost> quality_cost(Device& device, const Model& model, const EngineOptions& original,
+                                 const EngineOptions& changed, const std::vector<int32_t>& text) {
+  if (text.empty()) return invalid_argument("a quality cost needs a text of at least 1 token");
+  RIDGE_ASSIGN(ForcedText first, forced(device, model, original, text.size()));
+  RIDGE_ASSIGN(ForcedText second, forced(device, model, changed, text.size()));
   QualityCost cost;
   int64_t same = 0;
-  const int64_t longest = std::min<int64_t>(tokens, static_cast<int64_t>(text.size()));
-  for (int64_t n = 2; n <= longest; ++n) {
-    const std::vector<int32_t> prefix(text.begin(), text.begin() + n);
-    RIDGE_ASSIGN(const std::vector<float> p, next_logits(original, prefix));
-    RIDGE_ASSIGN(const std::vector<float> q, next_logits(changed, prefix));
-    const double kl = kl_divergence(p, q);
-    cost.kl_mean += kl, cost.kl_max = std::max(cost.kl_max, kl);
-    same +=
-        std::max_element(p.begin(), p.end()) - p.begin() == std::max_element(q.begin(), q.end()) - q.begin();
-    ++cost.tokens;
+  // In pieces, so that the logits of a long text do not have to fit into memory.
+  constexpr size_t kPiece = 128;
+  for (size_t begin = 0; begin < text.size(); begin += kPiece) {
+    const std::vector<int32_t> piece(
+        text.begin() + static_cast<ptrdiff_t>(begin),
+        text.begin() + static_cast<ptrdiff_t>(std::min(text.size(), begin + kPiece)));
+    RIDGE_ASSIGN(const Tensor before, first.feed(piece));
+    RIDGE_ASSIGN(const Tensor after, second.feed(piece));
+    for (int64_t i = 0; i < before.dim(0); ++i) {
+      const auto vocab = static_cast<size_t>(before.dim(1));
+      const std::span<const float> p(before.row<float>(i), vocab), q(after.row<float>(i), vocab);
+      const double kl = kl_divergence(p, q);
+      cost.kl_mean += kl, cost.kl_max = std::max(cost.kl_max, kl);
+      same += std::max_element(p.begin(), p.end()) - p.begin() ==
+              std::max_element(q.begin(), q.end()) - q.begin();
+      ++cost.tokens;
+    }
   }
-  if (cost.tokens == 0) return invalid_argument("a quality cost needs a text of at least 2 tokens");
   cost.measured = true;
   cost.kl_mean /= static_cast<double>(cost.tokens);
   cost.same_top = static_cast<double>(same) / static_cast<double>(cost.tokens);

@@ -12,9 +12,10 @@ namespace ridge {
 /// and q does not (-inf) gives infinity.
 double kl_divergence(std::span<const float> p_logits, std::span<const float> q_logits);
 
-/// Both engines see each prefix of `text` (2 to `tokens` ids) and their next-token distributions are
-/// compared. Uses the engines alone: they must be idle. Errors: theirs.
-Result<QualityCost> quality_cost(InferenceEngine& original, InferenceEngine& changed,
-                                 const std::vector<int32_t>& text, int64_t tokens);
+/// The distributions after each token of `text` under the formats of two engines' options, in one pass each:
+/// nothing is sampled. Uses their formats, KV type and fusions alone. kInvalidArgument for an empty text; the
+/// errors of ForcedText.
+Result<QualityCost> quality_cost(Device& device, const Model& model, const EngineOptions& original,
+                                 const EngineOptions& changed, const std::vector<int32_t>& text);
 
 }  // namespace ridge

@@ -107,7 +107,9 @@ ridge_status ridge_profile(ridge_model* model, const ridge_workload* workload, c
     Session& session = *model->session;
     const EngineOptions& options = session.engine().options();
     RIDGE_ASSIGN(const Plan plan, plan_of(w, options.max_sequences));
-    RIDGE_ASSIGN(const std::vector<int32_t> prompt, plain_prompt(session, plan.prompt_tokens));
+    WorkloadOptions asked;
+    asked.prompt_tokens = plan.prompt_tokens;
+    RIDGE_ASSIGN(const std::vector<int32_t> prompt, workload_prompt(session, asked));
     // Once unobserved: plans are made and pages touched in the first steps alone.
     RIDGE_TRY(Observed(session.engine(), nullptr).run(prompt, plan));
     RIDGE_ASSIGN(const Machine machine, machine_of(*model, w.machine_file));

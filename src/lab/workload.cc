@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "base/limits.h"
+#include "base/random.h"
+
 namespace ridge {
 
 const char* fixed_text() {
@@ -40,15 +43,42 @@ Workload workload_of(const Session& session, const EngineOptions& options, const
   return w;
 }
 
-Result<std::vector<int32_t>> plain_prompt(const Session& session, int64_t tokens) {
-  if (tokens < 1) return invalid_argument("prompt tokens are ", tokens, ": use 1 or more");
-  RIDGE_ASSIGN(std::vector<int32_t> ids, session.encode_text(fixed_text()));
-  const size_t once = ids.size(), wanted = static_cast<size_t>(tokens);
-  // What encode() puts in front belongs at the very start alone.
-  const size_t first = session.tokenizer().bos() >= 0 && ids.front() == session.tokenizer().bos() ? 1 : 0;
-  while (ids.size() < wanted) ids.push_back(ids[first + (ids.size() - first) % (once - first)]);
-  ids.resize(wanted);
+Result<std::vector<int32_t>> workload_prompt(const Session& session, const WorkloadOptions& o) {
+  if (!o.prompt.empty()) return session.encode_text(o.prompt);
+  if (o.prompt_tokens < 1 || o.prompt_tokens > limits::kModelContext)
+    return invalid_argument("--prompt-tokens is ", o.prompt_tokens, ": use 1 to ", limits::kModelContext);
+  const Tokenizer& t = session.tokenizer();
+  std::vector<int32_t> ids;
+  Random random(o.seed);
+  while (static_cast<int64_t>(ids.size()) < o.prompt_tokens) {
+    const auto id = static_cast<int32_t>(random.below(t.vocab()));
+    if (t.type(id) == TokenType::kNormal) ids.push_back(id);
+  }
   return ids;
+}
+
+Status run_workload(InferenceEngine& engine, const std::vector<int32_t>& prompt, const WorkloadOptions& o,
+                    const std::function<bool()>& interrupted) {
+  if (o.batch < 1) return invalid_argument("--batch is ", o.batch, ": use 1 or more");
+  for (int64_t b = 0; b < o.batch; ++b) {
+    Request r;
+    r.prompt = prompt;
+    r.max_new_tokens = o.output_tokens;
+    RIDGE_TRY(engine.submit(std::move(r)).status());
+  }
+  while (!engine.idle()) {
+    if (interrupted && interrupted()) return Status(Code::kCancelled, "interrupted");
+    RIDGE_ASSIGN(const auto events, engine.step());
+    for (const TokenEvent& e : events)
+      if (e.finish == Finish::kError) return e.error;
+  }
+  return {};
+}
+
+Workload describe_workload(Session& session, const std::vector<int32_t>& prompt, const WorkloadOptions& o) {
+  Workload w = workload_of(session, session.engine().options(), session.device().describe());
+  w.prompt_tokens = static_cast<int64_t>(prompt.size()), w.output_tokens = o.output_tokens, w.batch = o.batch;
+  return w;
 }
 
 }  // namespace ridge

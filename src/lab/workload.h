@@ -1,17 +1,36 @@
 #pragma once
 // Workloads: what is run, described, and a prompt for those that bring none.
 
+#include <functional>
+
 #include "lab/profile.h"
 
 namespace ridge {
+
+/// What to run, as profile, bench and advise are asked for it.
+struct WorkloadOptions {
+  std::string prompt;  // empty: prompt_tokens tokens of a fixed pseudo-random sequence
+  int64_t prompt_tokens = 512, output_tokens = 64, batch = 1;
+  uint64_t seed = 1;
+};
+
+/// The prompt's ids: the text, or a reproducible sequence of ordinary tokens. kInvalidArgument naming the
+/// option that is out of range.
+Result<std::vector<int32_t>> workload_prompt(const Session& session, const WorkloadOptions& options);
+
+/// Runs `batch` requests to the end, all submitted at once; an answer goes on past end tokens, so that
+/// lengths are as asked. kCancelled once `interrupted` says so, which is asked between steps.
+Status run_workload(InferenceEngine& engine, const std::vector<int32_t>& prompt,
+                    const WorkloadOptions& options, const std::function<bool()>& interrupted = nullptr);
+
+/// What every figure carries.
+Workload describe_workload(Session& session, const std::vector<int32_t>& prompt,
+                           const WorkloadOptions& options);
 
 /// Everything about a session that a figure must carry; lengths and batch are the caller's to fill in.
 Workload workload_of(const Session& session, const EngineOptions& options, const std::string& device);
 
 /// A plain paragraph.
 const char* fixed_text();
-
-/// `tokens` ids of it, repeated as often as that takes, behind what the tokenizer puts in front of a prompt.
-Result<std::vector<int32_t>> plain_prompt(const Session& session, int64_t tokens);
 
 }  // namespace ridge

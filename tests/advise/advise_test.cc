@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "advise/quality.h"
 #include "formats/tokenizer_specs.h"
 #include "lab/example_profile.h"
 #include "lab/report.h"
@@ -42,7 +43,7 @@ class AdviseRun : public testing::Test {
     auto opened = Session::open(path_, options_);
     EXPECT_TRUE(opened.ok()) << opened.status().message();
     if (opened.ok()) session_ = opened.take();
-    wanted_.prompt_tokens = 12, wanted_.output_tokens = 4, wanted_.quality_tokens = 6,
+    wanted_.workload.prompt_tokens = 12, wanted_.workload.output_tokens = 4, wanted_.quality_tokens = 6,
     wanted_.budget_s = 0.05;
   }
   ~AdviseRun() override { std::filesystem::remove(path_); }
@@ -78,7 +79,7 @@ TEST_F(AdviseRun, levers_asked_for_are_run_and_a_change_of_numerics_states_its_c
     EXPECT_EQ(r.changes_numerics, numerics);
     EXPECT_EQ(r.quality.measured, numerics);
     if (!numerics) continue;
-    EXPECT_EQ(r.quality.tokens, 5);
+    EXPECT_EQ(r.quality.tokens, 6);
     EXPECT_GT(r.quality.kl_mean, 0);
     EXPECT_LT(r.quality.kl_max, 0.1);
   }
@@ -95,6 +96,41 @@ TEST_F(AdviseRun, without_a_lever_asked_for_one_is_tested_whatever_the_account_s
   EXPECT_GE(r.block_gains.size(), 1u);
   EXPECT_NE(r.decision, Decision::kNotRun);
   EXPECT_TRUE(advice_of(r) == Advice::kKeep || advice_of(r) == Advice::kChange);
+}
+
+TEST_F(AdviseRun, a_batch_runs_in_both_arms_and_is_what_the_workload_says) {
+  options_.engine.max_sequences = wanted_.workload.batch = 3;
+  auto opened = Session::open(path_, options_);
+  ASSERT_TRUE(opened.ok()) << opened.status().message();
+  session_ = opened.take();
+  const Advised a = run({"prefill-chunk=10"});
+  ASSERT_EQ(a.records.size(), 1u);
+  EXPECT_EQ(a.records[0].workload.batch, 3);
+  EXPECT_GE(a.records[0].block_gains.size(), 1u);
+  EXPECT_NE(a.records[0].choice()->reason.find("weights read 4 instead of 1 times"), std::string::npos)
+      << "36 tokens of three prompts in tens: " << a.records[0].choice()->reason;
+  int64_t decoded = 0;
+  for (const ProfilePhase& phase : a.profile.phases)
+    if (phase.phase == Phase::kDecode) decoded += phase.tokens;
+  EXPECT_EQ(decoded, 9) << "three answers of four tokens, the first of each from prefill";
+}
+
+TEST_F(AdviseRun, the_same_formats_cost_nothing_and_every_token_is_compared) {
+  std::vector<int32_t> ids;
+  for (int32_t i = 0; i < 200; ++i) ids.push_back(i % 100);  // longer than a piece
+  const EngineOptions& options = session_->engine().options();
+  const auto none = quality_cost(session_->device(), session_->model(), options, options, ids);
+  ASSERT_TRUE(none.ok()) << none.status().message();
+  EXPECT_EQ(none->tokens, 200);
+  EXPECT_EQ(none->kl_max, 0);
+  EXPECT_EQ(none->same_top, 1);
+  EngineOptions q8 = options;
+  q8.kv.k_type = q8.kv.v_type = kI8;
+  const auto some = quality_cost(session_->device(), session_->model(), options, q8, ids);
+  ASSERT_TRUE(some.ok()) << some.status().message();
+  EXPECT_GT(some->kl_mean, 0);
+  EXPECT_EQ(quality_cost(session_->device(), session_->model(), options, q8, {}).status().code(),
+            Code::kInvalidArgument);
 }
 
 TEST_F(AdviseRun, predicting_alone_runs_no_experiment) {

@@ -105,10 +105,14 @@ TEST(Predict, one_thread_instead_of_two_is_slower_where_compute_binds) {
 
 TEST(Predict, A2_chunks_read_the_cache_as_often_as_counted_by_hand) {
   // 1000 in chunks of 256: 256 + 512 + 768 + 1000 cached tokens are read, in 4 steps.
-  EXPECT_EQ(chunk_steps(1000, 256), 4);
-  EXPECT_EQ(chunk_keys(1000, 256), 2536);
-  EXPECT_EQ(chunk_keys(1000, 1000), 1000);
-  EXPECT_EQ(chunk_keys(1000, 4096), 1000);
+  EXPECT_EQ(chunks_of(1000, 1, 256).steps, 4);
+  EXPECT_EQ(chunks_of(1000, 1, 256).keys, 2536);
+  EXPECT_EQ(chunks_of(1000, 1, 1000).keys, 1000);
+  EXPECT_EQ(chunks_of(1000, 1, 4096).keys, 1000);
+  // Three of 100, 128 a step: 100 and 28; 72 (100 cached) and 56; 44 (100 cached).
+  EXPECT_EQ(chunks_of(100, 3, 128).steps, 3);
+  EXPECT_EQ(chunks_of(100, 3, 128).keys, 100 + 28 + 100 + 56 + 100);
+  EXPECT_EQ(chunks_of(100, 3, 300).steps, 1);
 }
 
 TEST(Predict, a_chunk_that_changes_no_step_is_declined) {
