@@ -37,7 +37,7 @@ inline constexpr int64_t kPanel = 32;  // k of a panel
 /// Bytes of a group's header, of a panel's scales and codes; panels of a full group.
 struct Format {
   int64_t header, scales, codes, panels;
-  int64_t group_bytes(int64_t n) const { return header + n * (scales + codes); }
+  constexpr int64_t group_bytes(int64_t n) const { return header + n * (scales + codes); }
 };
 constexpr Format format_of(DType dtype) {
   switch (dtype) {
@@ -69,7 +69,7 @@ constexpr bool has_minimum(DType dtype) {
 struct Panel {
   const uint8_t *header, *scales, *codes;
 };
-inline Panel locate(const Format& f, const uint8_t* tile, int64_t panels, int64_t p) {
+constexpr Panel locate(const Format& f, const uint8_t* tile, int64_t panels, int64_t p) {
   const int64_t group = p / f.panels, i = p % f.panels, left = panels - group * f.panels;
   const uint8_t* base = tile + group * f.group_bytes(f.panels);
   const uint8_t* scales = base + f.header;

@@ -13,8 +13,9 @@ struct EmbeddingArgs {
 };
 /// y[t, h] = w[ids[t], h] * scale. The table may be the packed one of a tied output layer, which then exists
 /// once. On the CPU an id outside [0, vocab) is kInvalidArgument before anything is written, naming position,
-/// id and vocab. Errors else: kInvalidArgument, naming operand, value found, value wanted. Source: Mikolov et
-/// al. 2013, "Efficient estimation of word representations in vector space" (the lookup).
+/// id and vocab; on a GPU, which the host does not wait for, its row is NaN. Errors else: kInvalidArgument,
+/// naming operand, value found, value wanted. Source: Mikolov et al. 2013, "Efficient estimation of word
+/// representations in vector space" (the lookup).
 Status embedding(Stream& stream, const EmbeddingArgs& args);
 RIDGE_OPERATOR(EmbeddingArgs, describe_embedding)
 

@@ -1,10 +1,12 @@
-// Limit: bandwidth; below about 100 tokens the launch. A thread an element of K and of V. The host does not
-// see the slots: one outside of the pages is skipped, so that it cannot reach other memory.
+// Limit: bandwidth; below about 100 tokens the launch. A thread an element of K and of V; where pages are i8
+// a warp a row, whose scale it finds first. The host does not see the slots: one outside of the pages is
+// skipped, so that it cannot reach other memory.
 
 #include <algorithm>
 
 #include "device/convert.cuh"
 #include "device/launch.cuh"
+#include "device/reduce.cuh"
 #include "ops/cuda_operands.cuh"
 #include "ops/kv_write/kv_write.h"
 #include "runtime/cuda/cuda_device.h"
@@ -47,6 +49,96 @@ __global__ __launch_bounds__(256) void kv_write_elements(device::Upstream upstre
   }
 }
 
+/// K or V, for kv_write_rows.
+struct KvSide {
+  device::Fresh<const float> x;  // [tokens, kv_heads, head_dim]
+  device::Fresh<void> pages;     // [pages, kv_heads, page_size, head_dim]
+  device::Fresh<float> scale;    // [pages, kv_heads, page_size], of i8 pages
+  int64_t x_strides[2] = {}, page_strides[3] = {}, scale_strides[3] = {};  // elements, outermost first
+  DType dtype = kF32;
+};
+struct KvRowsCall {
+  KvSide sides[2];
+  device::Fresh<const int64_t> slots;
+  int64_t capacity = 0, tokens = 0, kv_heads = 0, head_dim = 0, page_size = 0, slot_stride = 0;
+};
+
+__device__ void write_code_row(const float* x, int64_t head_dim, int8_t* codes, float* scale) {
+  const int lane = threadIdx.x & 31;
+  float largest = 0;
+  bool finite = true;
+  for (int64_t d = lane; d < head_dim; d += 32) {
+    largest = fmaxf(largest, fabsf(x[d]));
+    finite = finite && isfinite(x[d]);
+  }
+  largest = device::warp_reduce<device::Max>(largest);
+  finite = __all_sync(0xffffffffu, finite) != 0;
+  constexpr float kLeastNormal = 1.17549435e-38f;
+  const float step = finite ? fmaxf(largest / 127, kLeastNormal) : NAN;
+  if (lane == 0) *scale = step;
+  for (int64_t d = lane; d < head_dim; d += 32)
+    codes[d] = finite ? static_cast<int8_t>(__float2int_rn(x[d] / step)) : int8_t{0};
+}
+
+template <class T>
+__device__ void write_plain_row(const float* x, int64_t head_dim, void* pages, int64_t at) {
+  for (int64_t d = threadIdx.x & 31; d < head_dim; d += 32)
+    static_cast<T*>(pages)[at + d] = device::from_float<T>(x[d]);
+}
+
+/// A warp a token, head and side.
+__global__ __launch_bounds__(256) void kv_write_rows(device::Upstream upstream, KvRowsCall call) {
+  upstream.release_next();
+  const auto waited = upstream.wait();
+  const int64_t all = call.tokens * call.kv_heads * 2, step = int64_t{gridDim.x} * 8;
+  for (int64_t i = int64_t{blockIdx.x} * 8 + (threadIdx.x >> 5); i < all; i += step) {
+    const KvSide& side = call.sides[i % 2];
+    const int64_t head = i / 2 % call.kv_heads, token = i / 2 / call.kv_heads;
+    const int64_t slot = call.slots.after(waited)[token * call.slot_stride];
+    if (slot < 0 || slot >= call.capacity) continue;
+    const int64_t page = slot / call.page_size, place = slot % call.page_size;
+    const float* const x = side.x.after(waited) + token * side.x_strides[0] + head * side.x_strides[1];
+    const int64_t at =
+        page * side.page_strides[0] + head * side.page_strides[1] + place * side.page_strides[2];
+    void* const pages = side.pages.after(waited);
+    if (side.dtype == kF32) write_plain_row<float>(x, call.head_dim, pages, at);
+    if (side.dtype == kF16) write_plain_row<f16>(x, call.head_dim, pages, at);
+    if (side.dtype == kBF16) write_plain_row<bf16>(x, call.head_dim, pages, at);
+    if (side.dtype == kI8)
+      write_code_row(x, call.head_dim, static_cast<int8_t*>(pages) + at,
+                     side.scale.after(waited) + page * side.scale_strides[0] + head * side.scale_strides[1] +
+                         place * side.scale_strides[2]);
+  }
+}
+
+KvSide side_of(const Tensor& x, const Tensor& pages, const Tensor& scale) {
+  KvSide side;
+  side.x = x.as<const float>(), side.pages = pages.data, side.dtype = pages.dtype;
+  for (int i = 0; i < 2; ++i) side.x_strides[i] = x.stride(i);
+  for (int i = 0; i < 3; ++i) side.page_strides[i] = pages.stride(i);
+  if (!scale) return side;
+  side.scale = scale.as<float>();
+  for (int i = 0; i < 3; ++i) side.scale_strides[i] = scale.stride(i);
+  return side;
+}
+
+Decline declines_rows(const KvWriteArgs& a) {
+  return dense_rows({{"k", &a.k}, {"v", &a.v}, {"k_pages", &a.k_pages}, {"v_pages", &a.v_pages}});
+}
+
+Status run_rows(Stream& stream, const KvWriteArgs& a) {
+  if (a.k.elements() == 0) return {};
+  KvRowsCall call;
+  call.sides[0] = side_of(a.k, a.k_pages, a.k_scale), call.sides[1] = side_of(a.v, a.v_pages, a.v_scale);
+  call.slots = a.slots.as<const int64_t>(), call.slot_stride = a.slots.stride(0);
+  call.tokens = a.k.dim(0), call.kv_heads = a.k.dim(1), call.head_dim = a.k.dim(2);
+  call.page_size = a.k_pages.dim(2), call.capacity = a.k_pages.dim(0) * a.k_pages.dim(2);
+  device::LaunchShape shape;
+  shape.block.x = 256;
+  shape.grid.x = static_cast<unsigned>(std::min((call.tokens * call.kv_heads * 2 + 7) / 8, int64_t{8192}));
+  return device::launch_dependent(as_cuda(stream).native(), shape, "kv_write_rows", kv_write_rows, call);
+}
+
 Decline declines(const KvWriteArgs& a) {
   if (a.k_pages.dtype == kI8 || a.v_pages.dtype == kI8)
     return decline("k_pages is ", dtype_name(a.k_pages.dtype), " and v_pages ", dtype_name(a.v_pages.dtype),
@@ -81,6 +173,7 @@ Status run(Stream& stream, const KvWriteArgs& a) {
 
 void kv_write_cuda(Kernels<KvWriteArgs>& kernels) {
   kernels.add("kv_write_elements", declines, run);
+  kernels.add("kv_write_rows", declines_rows, run_rows);
 }
 
 }  // namespace ridge::cuda

@@ -11,8 +11,10 @@ void linear_reference(const LinearArgs& a);
 
 namespace {
 
+/// On a GPU plain types stay as in the file: its kernels read rows of them.
 const PackedLayout* choose_layout(const Target& target, DType dtype, const Shape&) {
-  return target.backend == "cpu" ? rows16::layout(dtype) : nullptr;
+  const bool packs = target.backend == "cpu" || (target.backend == "cuda" && is_block_quantized(dtype));
+  return packs ? rows16::layout(dtype) : nullptr;
 }
 
 Status check_linear(const LinearArgs& a, const Dims& dims) {

@@ -1,5 +1,4 @@
-// Dense weights. Limit: read bandwidth of w up to 64 tokens. Packed GGUF types have no kernel here yet: they
-// decline.
+// Dense weights. Limit: read bandwidth of w up to 64 tokens. Block-quantized types: linear_packed_*_cuda.cu.
 
 #include "kernels/linear_choice.cuh"
 #include "kernels/linear_elements.cuh"

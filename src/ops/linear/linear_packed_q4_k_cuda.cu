@@ -1,0 +1,11 @@
+// q4_k weights in rows16. kernels/linear_packed.cuh; a file a type, so that none compiles long.
+
+#include "ops/linear/linear_packed.cuh"
+
+namespace ridge::cuda {
+
+void linear_packed_q4_k_cuda(Kernels<LinearArgs>& kernels) {
+  add_linear_packed<kQ4_K>(kernels, "linear_packed_q4_k");
+}
+
+}  // namespace ridge::cuda
