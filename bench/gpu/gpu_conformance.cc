@@ -1,8 +1,14 @@
-// gpu_conformance [slow]: every operator that has a CUDA kernel, on the cases of its description, against its
-// double-precision reference. Prints a line a kernel; exits with 1 when anything fails or nothing ran.
+// gpu_conformance [slow] [every=N] [OPERATOR ...]: every operator that has a CUDA kernel (or those named), on
+// the cases of its description, against its double-precision reference. every=N takes each Nth choice of
+// types and layouts, for runs under a sanitizer. Prints a line a kernel; exits with 1 when anything fails or
+// nothing ran.
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <set>
+#include <string>
 
 #include "ops/any_operator.h"
 #include "ops/conformance.h"
@@ -18,12 +24,19 @@ int main(int argc, char** argv) {
   std::printf("%s\n", (*device)->describe().c_str());
   ConformanceOptions options;
   options.device = device->get();
-  options.slow = argc > 1 && std::strcmp(argv[1], "slow") == 0;
+  std::set<std::string> wanted;
+  for (int i = 1; i < argc; ++i)
+    if (std::strcmp(argv[i], "slow") == 0)
+      options.slow = true;
+    else if (std::strncmp(argv[i], "every=", 6) == 0)
+      options.every = std::max(1LL, std::atoll(argv[i] + 6));
+    else
+      wanted.insert(argv[i]);
   int64_t failures = 0, runs = 0;
   for (const AnyOperator* op : operators()) {
     bool has_cuda = false;
     for (const KernelInfo& kernel : op->kernels()) has_cuda = has_cuda || kernel.backend == "cuda";
-    if (!has_cuda) continue;
+    if (!has_cuda || (!wanted.empty() && wanted.count(op->name()) == 0)) continue;
     const ConformanceReport report = op->conform(options);
     for (const KernelReport& kernel : report.kernels) {
       std::printf("%-18s %-30s %6lld runs %6lld declined, worst error %.3f of its bound: %s\n", op->name(),

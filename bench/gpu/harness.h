@@ -126,5 +126,6 @@ void check_rows(Session& session);
 void bench_linear(Session& session, CublasLt& cublas, bool sweep);
 void bench_attention(Session& session, bool sweep);
 void bench_rows(Session& session, bool sweep);
+void bench_packed(Session& session, bool sweep);
 
 }  // namespace ridge::bench

@@ -1,5 +1,5 @@
-// gpu_bench OUT_FOLDER COMMIT [check|ceiling|linear|attention|rows|sweep ...]: device checks and figures
-// (README.md).
+// gpu_bench OUT_FOLDER COMMIT [check|ceiling|linear|attention|rows|packed|sweep ...]: device checks and
+// figures (README.md).
 
 #include <cstdio>
 #include <set>
@@ -9,8 +9,9 @@
 int main(int argc, char** argv) {
   using namespace ridge::bench;
   if (argc < 3) {
-    std::fprintf(
-        stderr, "usage: gpu_bench OUT_FOLDER COMMIT [check] [ceiling] [linear] [attention] [rows] [sweep]\n");
+    std::fprintf(stderr,
+                 "usage: gpu_bench OUT_FOLDER COMMIT [check] [ceiling] [linear] [attention] [rows] [packed] "
+                 "[sweep]\n");
     return 2;
   }
   std::set<std::string> what;
@@ -26,7 +27,8 @@ int main(int argc, char** argv) {
       check_rows(session);
       check_attention(session);
     }
-    if (what.count("ceiling") || what.count("linear") || what.count("attention")) run_ceiling(session);
+    if (what.count("ceiling") || what.count("linear") || what.count("attention") || what.count("packed"))
+      run_ceiling(session);
     if (what.count("linear")) {
       CublasLt cublas;
       session.note("cublasLt " + cublas.version());
@@ -34,6 +36,7 @@ int main(int argc, char** argv) {
     }
     if (what.count("attention")) bench_attention(session, sweep);
     if (what.count("rows")) bench_rows(session, sweep);
+    if (what.count("packed")) bench_packed(session, sweep);
     failures = session.failures();
   }
   return failures == 0 ? 0 : 1;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Device checks and figures on a machine with an H100 or H200: bench/gpu/run.sh BUILD_FOLDER OUT_FOLDER [COMMIT]
-# BUILD_FOLDER: of the cuda preset, with gpu_bench and gpu_conformance (cmake --build build/cuda --target gpu_bench
-# gpu_conformance). OUT_FOLDER gets the logs and the figures; bench/gpu/collect.py makes rows of the scoreboard of them. About a minute. The peer of the linear rows is
+# BUILD_FOLDER: of the cuda preset, with gpu_bench, gpu_conformance and gpu_cases (cmake --build build/cuda --target
+# gpu_bench gpu_conformance gpu_cases). OUT_FOLDER gets the logs and the figures; bench/gpu/collect.py makes rows of the scoreboard of them. About a minute. The peer of the linear rows is
 # the machine's own cuBLASLt: RIDGE_CUBLASLT names its library when the loader does not find it.
 set -u
 build=$1 out=$2 commit=${3:-$(git rev-parse --short HEAD 2>/dev/null || echo unknown)}
@@ -13,9 +13,11 @@ fi
 failed=0
 "$build/gpu_conformance" > "$out/conformance.log" 2>&1 || failed=1
 tail -n 1 "$out/conformance.log"
+"$build/gpu_cases" > "$out/cases.log" 2>&1 || failed=1
+tail -n 1 "$out/cases.log"
 "$build/gpu_bench" "$out" "$commit" check > "$out/check.log" 2>&1 || failed=1
 tail -n 1 "$out/check.log"
-for part in rows linear attention; do
+for part in rows linear attention packed; do
   mkdir -p "$out/$part"
   "$build/gpu_bench" "$out/$part" "$commit" "$part" > "$out/$part.log" 2>&1 || failed=1
   cat "$out/$part.log"

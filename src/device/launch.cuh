@@ -71,6 +71,10 @@ Status launch_with(cudaLaunchAttribute* attributes, unsigned count, cudaStream_t
   return cuda_status(cudaLaunchKernelEx(&config, kernel, arguments...), name);
 }
 
+// A launcher that keeps a kernel's attribute in a static variable is itself `static`: a kernel template has a
+// handle of its own in every file that uses it, and a shared variable would set the attribute of one of them
+// alone.
+
 /// Starts when everything before it on the stream has finished.
 template <class... P>
 Status launch(cudaStream_t stream, const LaunchShape& shape, const char* name, void (*kernel)(P...),

@@ -274,8 +274,8 @@ __global__ __launch_bounds__(Traits::kThreads, Traits::kBlocksPerSm) void attent
 }
 
 template <class Traits, class T, class Io>
-Status launch_attention_decode(cudaStream_t stream, const AttentionDecodeCall<T, Io>& call,
-                               int multiprocessors) {
+static Status launch_attention_decode(cudaStream_t stream, const AttentionDecodeCall<T, Io>& call,
+                                      int multiprocessors) {
   static const cudaError_t allowed = cudaFuncSetAttribute(
       attention_decode_split<Traits, T, Io>, cudaFuncAttributeMaxDynamicSharedMemorySize, 226 * 1024);
   RIDGE_TRY(device::cuda_status(allowed, "cudaFuncSetAttribute of attention_decode_split"));

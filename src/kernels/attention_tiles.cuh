@@ -186,7 +186,7 @@ __global__ __launch_bounds__(Traits::kThreads) void attention_tiles(device::Upst
 }
 
 template <class Traits>
-Status launch_attention_tiles(cudaStream_t stream, const AttentionTilesCall& call, dim3 grid) {
+static Status launch_attention_tiles(cudaStream_t stream, const AttentionTilesCall& call, dim3 grid) {
   static const cudaError_t allowed = cudaFuncSetAttribute(
       attention_tiles<Traits>, cudaFuncAttributeMaxDynamicSharedMemorySize, Traits::kSharedBytes);
   RIDGE_TRY(device::cuda_status(allowed, "cudaFuncSetAttribute of attention_tiles"));

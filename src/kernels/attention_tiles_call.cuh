@@ -68,9 +68,12 @@ struct TileState {
       sum[Traits::kRowsOfThread] = {};  // base 2; the same in all threads of a row
 };
 
-/// Rows of sequence `s` in q: [first, last), inside of q whatever query_start says.
-__device__ __forceinline__ longlong2 query_rows(const AttentionTilesCall& call, device::Waited waited,
-                                                int64_t s) {
+struct RowRange {
+  int64_t begin, end;
+};
+/// Rows of sequence `s` in q, inside of q whatever query_start says.
+__device__ __forceinline__ RowRange query_rows(const AttentionTilesCall& call, device::Waited waited,
+                                               int64_t s) {
   const int64_t* const start = call.query_start.after(waited);
   if (start == nullptr) return {s, s + 1};
   const int64_t first = max(start[s * call.start_stride], int64_t{0});
@@ -94,8 +97,8 @@ __device__ __forceinline__ TileRows find_rows(const AttentionTilesCall& call, de
     for (int64_t base = 0; base < call.sequences && rows.sequence < 0; base += 32) {
       int64_t mine = 0;
       if (base + lane < call.sequences) {
-        const longlong2 range = query_rows(call, waited, base + lane);
-        mine = ceil_div((range.y - range.x) * call.ratio, int64_t{Traits::kRows});
+        const RowRange range = query_rows(call, waited, base + lane);
+        mine = ceil_div((range.end - range.begin) * call.ratio, int64_t{Traits::kRows});
       }
       int64_t until = mine;
 #pragma unroll
@@ -114,14 +117,14 @@ __device__ __forceinline__ TileRows find_rows(const AttentionTilesCall& call, de
     }
     if (rows.sequence < 0) return rows;
   }
-  const longlong2 range = query_rows(call, waited, rows.sequence);
-  rows.first_row = range.x;
+  const RowRange range = query_rows(call, waited, rows.sequence);
+  rows.first_row = range.begin;
   rows.begin = tile * Traits::kRows;
-  rows.end = min(rows.begin + Traits::kRows, (range.y - range.x) * call.ratio);
+  rows.end = min(rows.begin + Traits::kRows, (range.end - range.begin) * call.ratio);
   // A length beyond the page table is cut one key after it: place_of() makes that one NaN.
   const int64_t length = min(call.lengths.after(waited)[rows.sequence * call.length_stride],
                              call.max_pages * call.page_size + 1);
-  rows.first_position = length - (range.y - range.x);
+  rows.first_position = length - (range.end - range.begin);
   return rows;
 }
 

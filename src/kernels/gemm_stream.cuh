@@ -167,7 +167,7 @@ __global__ __launch_bounds__(Traits::kThreads,
 }
 
 template <class Traits, class T, class Y>
-Status launch_gemm_stream(cudaStream_t stream, const LinearCall<T, T, Y>& call, int multiprocessors) {
+static Status launch_gemm_stream(cudaStream_t stream, const LinearCall<T, T, Y>& call, int multiprocessors) {
   static const cudaError_t allowed = cudaFuncSetAttribute(
       gemm_stream<Traits, T, Y>, cudaFuncAttributeMaxDynamicSharedMemorySize, Traits::kSharedBytes);
   RIDGE_TRY(device::cuda_status(allowed, "cudaFuncSetAttribute of gemm_stream"));

@@ -235,7 +235,7 @@ __global__ __launch_bounds__(Traits::kThreads,
 }
 
 template <class Traits, class T, class Y>
-Status launch_gemm_tokens(cudaStream_t stream, const LinearCall<T, T, Y>& call) {
+static Status launch_gemm_tokens(cudaStream_t stream, const LinearCall<T, T, Y>& call) {
   static const cudaError_t allowed = cudaFuncSetAttribute(
       gemm_tokens<Traits, T, Y>, cudaFuncAttributeMaxDynamicSharedMemorySize, Traits::kSharedBytes);
   RIDGE_TRY(device::cuda_status(allowed, "cudaFuncSetAttribute of gemm_tokens"));

@@ -168,7 +168,7 @@ __global__ __launch_bounds__(Traits::kThreads,
 }
 
 template <class Traits, class T, class Y>
-Status launch_gemm_wgmma(cudaStream_t stream, const LinearCall<T, T, Y>& call) {
+static Status launch_gemm_wgmma(cudaStream_t stream, const LinearCall<T, T, Y>& call) {
   static const cudaError_t allowed = cudaFuncSetAttribute(
       gemm_wgmma<Traits, T, Y>, cudaFuncAttributeMaxDynamicSharedMemorySize, Traits::kSharedBytes);
   RIDGE_TRY(device::cuda_status(allowed, "cudaFuncSetAttribute of gemm_wgmma"));

@@ -116,7 +116,7 @@ __global__ __launch_bounds__(Traits::kThreads,
 }
 
 template <class Traits, class T, class X, class Y>
-Status launch_gemv_stream(cudaStream_t stream, const LinearCall<T, X, Y>& call, int multiprocessors) {
+static Status launch_gemv_stream(cudaStream_t stream, const LinearCall<T, X, Y>& call, int multiprocessors) {
   static const cudaError_t allowed = cudaFuncSetAttribute(
       gemv_stream<Traits, T, X, Y>, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 * 1024);
   RIDGE_TRY(device::cuda_status(allowed, "cudaFuncSetAttribute of gemv_stream"));

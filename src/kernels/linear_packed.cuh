@@ -248,7 +248,7 @@ __global__ __launch_bounds__(Traits::kThreads,
 }
 
 template <class Traits>
-Status launch_linear_packed(cudaStream_t stream, const LinearPackedCall& call) {
+static Status launch_linear_packed(cudaStream_t stream, const LinearPackedCall& call) {
   static const cudaError_t allowed = cudaFuncSetAttribute(
       linear_packed<Traits>, cudaFuncAttributeMaxDynamicSharedMemorySize, Traits::kSharedBytes);
   RIDGE_TRY(device::cuda_status(allowed, "cudaFuncSetAttribute of linear_packed"));

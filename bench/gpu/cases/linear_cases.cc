@@ -1,0 +1,142 @@
+#include <cstring>
+
+#include "base/random.h"
+#include "base/text.h"
+#include "cases/device_case.h"
+#include "kernels/rows16/rows16.h"
+#include "ops/linear/linear.h"
+#include "tensor/blocks.h"
+
+namespace ridge::cases {
+
+namespace {
+
+/// w of one type from values, packed as the operator wants it for CUDA.
+Tensor packed_weights(Bench& bench, DType dtype, const std::vector<float>& values, int64_t out, int64_t in) {
+  const int64_t row_bytes = in / dtype_block(dtype) * dtype_block_bytes(dtype);
+  std::vector<uint8_t> file(static_cast<size_t>(out * row_bytes));
+  for (int64_t r = 0; r < out; ++r)
+    encode_row(dtype, values.data() + r * in, in, file.data() + r * row_bytes);
+  const PackedLayout& layout = *rows16::layout(dtype);
+  std::vector<uint8_t> packed(static_cast<size_t>(layout.bytes(out, in)));
+  rows16::pack(Tensor(file.data(), dtype, {out, in}), layout, packed.data(), 0, out);
+  Tensor t = bench.upload(packed, {static_cast<int64_t>(packed.size())});
+  t.dtype = dtype, t.shape = {out, in}, t.strides = {in, 1}, t.layout = &layout;
+  return t;
+}
+
+std::vector<float> normals(int64_t n, uint64_t seed) {
+  Random random(seed);
+  std::vector<float> values(static_cast<size_t>(n));
+  for (float& v : values) v = random.normal();
+  return values;
+}
+
+void k1_nothing_past_the_last_column(Bench& bench) {
+  const int64_t m = 33, n = 129, k = 127, stride = 192;
+  const Tensor x = bench.upload_as(kBF16, std::vector<float>(m * k, 1), {m, k});
+  const Tensor w = bench.upload_as(kBF16, std::vector<float>(n * k, 1), {n, k});
+  Tensor y = bench.output(kF32, {m, stride});
+  const Tensor all = y;
+  y.shape = {m, n};
+  bench.run([&](CudaStream& s) { return linear(s, {.y = y, .x = x, .w = w}); });
+  const std::vector<float> got = bench.floats(all);
+  for (int64_t i = 0; i < m * stride; ++i)
+    if (i % stride < n)
+      bench.expect_near(got[i], 127, 0, text("y[", i / stride, ", ", i % stride, "]"));
+    else
+      bench.expect(std::isnan(got[i]), text("column ", i % stride, " was written"));
+}
+
+void k4_rows_that_lie_far_apart(Bench& bench) {
+  const int64_t k = 64, n = 8, far = (int64_t{1} << 31) + 64;
+  for (const bool far_w : {false, true}) {
+    bench.begin();
+    void* memory = bench.memory((far + k) * 2);
+    std::vector<bf16> ones(k, to_bf16(1)), twos(k, to_bf16(2));
+    bench.must(bench.device().upload(memory, ones.data(), k * 2));
+    bench.must(bench.device().upload(static_cast<bf16*>(memory) + far, twos.data(), k * 2));
+    Tensor rows(memory, kBF16, {2, k});
+    rows.strides[0] = far;
+    const Tensor others = bench.upload_as(kBF16, std::vector<float>(n * k, 1), {n, k});
+    const Tensor y = bench.output(kF32, far_w ? Shape{n, 2} : Shape{2, n});
+    bench.run([&](CudaStream& s) {
+      return far_w ? linear(s, {.y = y, .x = others, .w = rows})
+                   : linear(s, {.y = y, .x = rows, .w = others});
+    });
+    const std::vector<float> got = bench.floats(y);
+    for (int64_t i = 0; i < 2 * n; ++i)
+      bench.expect_near(got[i], (far_w ? i % 2 : i / n) == 0 ? 64 : 128, 0,
+                        text(far_w ? "far w " : "far x ", i));
+    if (bench.failures() > 0) return;
+  }
+}
+
+void k5_any_shape_runs_or_declines(Bench& bench) {
+  Random random(5);
+  for (int trial = 0; trial < 60; ++trial) {
+    bench.begin();
+    const int64_t n = trial == 0 ? 5472 : 8 * (1 + random.below(300)),
+                  k = trial == 0 ? 4096 : 32 * (1 + random.below(48));
+    // Every weight 0.5: a block of equal values is exact in q4_1 (all minimum).
+    const Tensor w = packed_weights(bench, kQ4_1, std::vector<float>(static_cast<size_t>(n * k), 0.5f), n, k);
+    const Tensor x = bench.upload(std::vector<float>(static_cast<size_t>(k), 1), {1, k}),
+                 y = bench.output(kF32, {1, n});
+    bench.run([&](CudaStream& s) { return linear(s, {.y = y, .x = x, .w = w}); });
+    for (const float v : bench.floats(y))
+      bench.expect_near(v, 0.5 * static_cast<double>(k), 1e-6 * static_cast<double>(k),
+                        text("n ", n, " k ", k));
+    if (bench.failures() > 0) return;
+  }
+}
+
+void k9_a_row_does_not_see_its_batch(Bench& bench) {
+  const int64_t k = 4096, n = 1024;
+  for (const DType dtype : {kQ4_1, kQ8_0, kQ5_0, kQ4_K, kQ6_K})
+    for (const DType activations : {kF32, kBF16}) {
+      bench.begin();
+      const Tensor w = packed_weights(bench, dtype, normals(n * k, 9), n, k);
+      std::vector<float> first;
+      for (const int64_t m : {1, 2, 8, 17, 64, 257}) {
+        std::vector<float> x = normals(m * k, 100 + static_cast<uint64_t>(m));
+        const std::vector<float> row = normals(k, 7);
+        std::copy(row.begin(), row.end(), x.begin() + (m - 1) * k);
+        const Tensor y = bench.output(kF32, {m, n}), rows = bench.upload_as(activations, x, {m, k});
+        bench.run([&](CudaStream& s) { return linear(s, {.y = y, .x = rows, .w = w}); });
+        const std::vector<float> all = bench.floats(y), last(all.end() - n, all.end());
+        if (first.empty()) first = last;
+        bench.expect(
+            std::memcmp(first.data(), last.data(), first.size() * 4) == 0,
+            text(dtype_name(dtype), " ", dtype_name(activations), ": M = ", m, " changes bits of a row"));
+      }
+      if (bench.failures() > 0) return;
+    }
+}
+
+void nan_and_infinity_stay_in_their_row(Bench& bench) {
+  const int64_t k = 256, n = 48, m = 5;
+  std::vector<float> x = normals(m * k, 3);
+  x[k + 5] = NAN, x[3 * k + 9] = INFINITY;
+  const Tensor w = packed_weights(bench, kQ4_1, normals(n * k, 4), n, k);
+  const Tensor y = bench.output(kF32, {m, n}), rows = bench.upload(x, {m, k});
+  bench.run([&](CudaStream& s) { return linear(s, {.y = y, .x = rows, .w = w}); });
+  const std::vector<float> got = bench.floats(y);
+  for (int64_t i = 0; i < m * n; ++i) {
+    const int64_t row = i / n;
+    if (row == 1) bench.expect(std::isnan(got[i]), "the row with NaN is not NaN");
+    if (row == 3) bench.expect(!std::isfinite(got[i]), "the row with infinity is finite");
+    if (row % 2 == 0) bench.expect(std::isfinite(got[i]), text("row ", row, " caught NaN or infinity"));
+  }
+}
+
+}  // namespace
+
+std::vector<DeviceCase> linear_cases() {
+  return {{"K1", k1_nothing_past_the_last_column},
+          {"K4", k4_rows_that_lie_far_apart},
+          {"K5", k5_any_shape_runs_or_declines},
+          {"K9", k9_a_row_does_not_see_its_batch},
+          {"linear_nan_stays_in_its_row", nan_and_infinity_stay_in_their_row}};
+}
+
+}  // namespace ridge::cases
