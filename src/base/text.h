@@ -55,8 +55,11 @@ std::string text(const Parts&... parts) {
   return out;
 }
 
-/// Quotes a string from outside for a message: control bytes and invalid UTF-8 become \xNN, and it is cut to
-/// `limit` bytes, so that a hostile name can neither hide nor flood a line.
+/// Quotes a string from outside for a message, so that a hostile name can neither hide, nor reorder, nor
+/// flood a line, nor drive a terminal. Readable text of any script stays as it is. ASCII controls and invalid
+/// UTF-8 become \xNN; characters without a form of their own (C1 controls, direction and format characters,
+/// line separators, private use, noncharacters) become \u{202e}. Cut after at most `limit` bytes, between
+/// characters. The result is valid UTF-8 of at most 4 limit + 5 bytes.
 std::string printable(std::string_view untrusted, size_t limit = 80);
 
 /// 1536 -> "1.50 KiB".

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 
@@ -129,18 +130,22 @@ Tensor Tensor::slice(int64_t first, int64_t count) const {
 }
 
 Result<int64_t> tensor_bytes(DType dtype, const Shape& shape) {
-  int64_t elements = 1, bytes = 0;
+  // A dimension of 0 does not make the others harmless: strides are their products.
+  int64_t extent = 1, bytes = 0;
+  bool empty = false;
   for (int i = 0; i < shape.rank(); ++i) {
-    if (shape[i] < 0 || !checked_mul(elements, shape[i], &elements))
-      return invalid_argument("shape ", shape.str(), " has a negative dimension or more than 2^63 elements");
+    empty = empty || shape[i] == 0;
+    if (shape[i] < 0 || !checked_mul(extent, std::max<int64_t>(shape[i], 1), &extent))
+      return invalid_argument("shape ", shape.str(),
+                              " has a negative dimension, or dimensions whose product exceeds 2^63");
   }
   const int64_t block = dtype_block(dtype);
   if (shape.rank() > 0 && shape[shape.rank() - 1] % block != 0)
     return invalid_argument("rows of ", shape[shape.rank() - 1], " elements are not whole ",
                             dtype_name(dtype), " blocks of ", block);
-  if (!checked_mul(elements / block, dtype_block_bytes(dtype), &bytes))
+  if (!checked_mul(extent / block, dtype_block_bytes(dtype), &bytes))
     return invalid_argument("shape ", shape.str(), " of ", dtype_name(dtype), " exceeds 2^63 bytes");
-  return bytes;
+  return empty ? 0 : bytes;
 }
 
 Result<Buffer> Buffer::allocate(int64_t bytes, Pages pages) {

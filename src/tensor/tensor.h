@@ -83,7 +83,8 @@ struct Tensor {
   Tensor slice(int64_t first, int64_t count) const;
 };
 
-/// Bytes of a dense tensor; an error when a row is not whole blocks or the size does not fit 63 bits.
+/// Bytes of a dense tensor; an error when a row is not whole blocks, or when the size does not fit 63 bits. A
+/// dimension of 0 gives 0 bytes, and is no excuse for others whose product does not fit.
 Result<int64_t> tensor_bytes(DType dtype, const Shape& shape);
 
 enum class Pages { kSmall, kHuge };

@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "tensor/blocks.h"
 #include "tensor/tensor.h"
 
@@ -47,8 +48,43 @@ TEST(Status, names_code_and_place) {
 }
 
 TEST(Text, hostile_names_are_made_visible_and_short) {
-  EXPECT_EQ(printable("a\n\x1b"), "'a\\x0a\\x1b'");
+  EXPECT_EQ(printable("a\n\x1b\x7f"), "'a\\x0a\\x1b\\x7f'");
+  EXPECT_EQ(printable(std::string("\0b", 2)), "'\\x00b'");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "31m"),
+            "'\\u{9b}31m'")
+      << "the control sequence introducer of 8-bit terminals";
+  EXPECT_EQ(printable("\xff\xc0\x80\xed\xa0\x80\xe4\xb8"), "'\\xff\\xc0\\x80\\xed\\xa0\\x80\\xe4\\xb8'");
   EXPECT_LT(printable(std::string(100000, 'x')).size(), 100u);
+}
+
+TEST(Text, names_of_any_script_stay_readable) {
+  for (const char* name : {"blk.0.w", "Größe", "модель", "模型 7", "نموذج", "दिल्ली", "😀", "e\u0301"})
+    EXPECT_EQ(printable(name), text("'", name, "'"));
+  // Each of these reorders, hides or splits what stands around it.
+  for (const auto& [written, shown] : {std::pair{"\u202e", "202e"},
+                                       {"\u2066", "2066"},
+                                       {"\u200f", "200f"},
+                                       {"\u061c", "61c"},
+                                       {"\u200b", "200b"},
+                                       {"\u2028", "2028"},
+                                       {"\ufeff", "feff"},
+                                       {"\u00ad", "ad"},
+                                       {"\ue000", "e000"},
+                                       {"\U000e0041", "e0041"},
+                                       {"\uffff", "ffff"},
+                                       {"\U0010ffff", "10ffff"}})
+    EXPECT_EQ(printable(text("a", written, "z")), text("'a\\u{", shown, "}z'"));
+}
+
+TEST(Text, a_long_name_is_cut_between_characters) {
+  std::string name;
+  for (int i = 0; i < 100; ++i) name += "模";
+  const std::string shown = printable(name, 10);
+  EXPECT_EQ(shown, "'模模模…'");
+  EXPECT_TRUE(is_utf8(shown));
+  EXPECT_EQ(printable("abc", 3), "'abc'");
+  EXPECT_EQ(printable("abc", 0), "'…'");
 }
 
 TEST(Blocks, encoded_rows_decode_near_their_values) {
@@ -82,6 +118,20 @@ TEST(Tensor, strides_slices_and_sizes) {
   EXPECT_FALSE(tensor_bytes(kQ4_1, {2, 33}).ok());
   EXPECT_FALSE(tensor_bytes(kF32, {int64_t{1} << 62, 8}).ok());
   EXPECT_EQ(*tensor_bytes(kQ6_K, {2, 512}), 840);
+}
+
+TEST(Tensor, a_dimension_of_0_does_not_excuse_a_product_that_overflows) {
+  const int64_t huge = int64_t{1} << 40;
+  for (const Shape& shape : {Shape{0, huge, huge}, Shape{huge, 0, huge}, Shape{huge, huge, 0}}) {
+    const auto bytes = tensor_bytes(kF32, shape);
+    ASSERT_FALSE(bytes.ok()) << shape.str();
+    EXPECT_EQ(bytes.status().code(), Code::kInvalidArgument);
+    EXPECT_NE(bytes.status().message().find(shape.str()), std::string::npos) << bytes.status().message();
+  }
+  EXPECT_FALSE(tensor_bytes(kF32, {int64_t{1} << 61, 0, 2}).ok()) << "2^62 elements fit, their bytes do not";
+  EXPECT_FALSE(tensor_bytes(kF32, {0, -1}).ok());
+  EXPECT_EQ(*tensor_bytes(kF32, {0, huge}), 0);
+  EXPECT_EQ(*tensor_bytes(kF32, {huge, 0}), 0);
 }
 
 }  // namespace
