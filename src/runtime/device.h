@@ -68,6 +68,8 @@ class Device {
   virtual ~Device() = default;
   virtual const Target& target() const = 0;
   virtual std::string describe() const = 0;
+  /// Threads of the host that preparing data for this device may use.
+  virtual int host_threads() const { return 1; }
   virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
   /// Uninitialised device memory.
   virtual Result<Buffer> allocate(int64_t bytes) = 0;

@@ -2,29 +2,20 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <limits>
 
-#include "base/files.h"
+#include "kernel_files.h"
 
 namespace ridge {
 namespace {
 
-/// A made-up /proc and /sys/fs/cgroup.
-class Memory : public testing::Test {
+class Memory : public KernelFiles {
  protected:
-  Memory() : root_(testing::TempDir() + "ridge-memory-XXXXXX") { EXPECT_NE(mkdtemp(root_.data()), nullptr); }
-  ~Memory() override { std::filesystem::remove_all(root_); }
-  void put(const std::string& path, std::string_view content) {
-    std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
-    EXPECT_TRUE(write_file_atomically(root_ + path, content).ok());
-  }
   MemoryRoom room() {
     const auto out = memory_room(root_ + "/proc", root_ + "/cgroup");
     EXPECT_TRUE(out.ok()) << out.status().message();
     return out.ok() ? *out : MemoryRoom{-1, ""};
   }
-  std::string root_;
 };
 
 TEST_F(Memory, without_groups_the_machine_binds) {

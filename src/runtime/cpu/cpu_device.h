@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "runtime/cpu/cores.h"
 #include "runtime/cpu/team.h"
 #include "runtime/device.h"
 
@@ -11,7 +12,7 @@ namespace ridge {
 struct CpuOptions {
   int threads = 0;      // 0: allowed_cores()
   Isa isa = Isa::none;  // none: native_isa()
-  // Below this many bytes of work one thread is faster than meeting a second; `ridge probe` measures it.
+  // Below this many bytes of work one thread is faster than meeting a second (test K10 holds it to that).
   double crossover_bytes = 96 << 10;
 };
 
@@ -20,6 +21,7 @@ class CpuDevice : public Device {
   static Result<std::unique_ptr<CpuDevice>> create(const CpuOptions& options = {});
   const Target& target() const override { return target_; }
   std::string describe() const override;
+  int host_threads() const override { return team_->threads(); }
   Result<std::unique_ptr<Stream>> create_stream() override;
   Result<Buffer> allocate(int64_t bytes) override { return Buffer::allocate(bytes, Pages::kHuge); }
   Status upload(void* to, const void* from, int64_t bytes) override;

@@ -4,13 +4,10 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstring>
-#include <set>
 
 #include "account/recorder.h"
 #include "base/limits.h"
+#include "runtime/cpu/cores.h"
 
 namespace ridge {
 
@@ -46,52 +43,7 @@ void wait_until(int team, const std::atomic<Value>& value, Value seen, const Cha
   }
 }
 
-/// CPUs of the quota of this process's control group (version 2 or 1); infinity when there is none.
-double quota_cores() {
-  double quota = HUGE_VAL, period = 100000;
-  char first[32] = "";
-  if (FILE* f = std::fopen("/sys/fs/cgroup/cpu.max", "r")) {
-    if (std::fscanf(f, "%31s %lf", first, &period) == 2 && std::strcmp(first, "max") != 0)
-      quota = std::atof(first);
-    std::fclose(f);
-  } else if (FILE* q = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "r")) {
-    if (std::fscanf(q, "%lf", &quota) != 1 || quota <= 0) quota = HUGE_VAL;
-    std::fclose(q);
-    if (FILE* p = std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "r")) {
-      if (std::fscanf(p, "%lf", &period) != 1) period = 100000;
-      std::fclose(p);
-    }
-  }
-  return quota / period;
-}
-
-/// "socket:core" of a logical CPU, so that hyper-threads of one core count once.
-std::string core_of(int cpu) {
-  long package = 0, core = cpu;
-  for (const auto& [name, value] :
-       {std::pair{"physical_package_id", &package}, std::pair{"core_id", &core}}) {
-    char path[128];
-    std::snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/%s", cpu, name);
-    if (FILE* f = std::fopen(path, "r")) {
-      if (std::fscanf(f, "%ld", value) != 1) *value = cpu;
-      std::fclose(f);
-    }
-  }
-  return text(package, ":", core);
-}
-
 }  // namespace
-
-int allowed_cores() {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  if (sched_getaffinity(0, sizeof mask, &mask) != 0) return 1;
-  std::set<std::string> cores;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &mask)) cores.insert(core_of(cpu));
-  const double quota = std::max(1.0, std::floor(quota_cores()));
-  return std::max(1, static_cast<int>(std::min<double>(static_cast<double>(cores.size()), quota)));
-}
 
 Result<std::unique_ptr<ThreadTeam>> ThreadTeam::create(int threads) {
   if (threads < 1 || threads > limits::kThreads)

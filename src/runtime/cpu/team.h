@@ -12,9 +12,6 @@
 
 namespace ridge {
 
-/// Physical cores that the affinity mask and the cgroup's CPU quota allow, at least 1.
-int allowed_cores();
-
 /// Work runs on the calling thread and threads() - 1 others. Waiters spin for a bounded time, then sleep, so
 /// that more threads than cores, or an idle engine, do not burn the machine. One caller at a time.
 class ThreadTeam {
