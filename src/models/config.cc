@@ -82,6 +82,12 @@ Result<DecoderConfig> read_decoder_config(const GgufFile& file) {
   RIDGE_ASSIGN(c.epsilon, file.get_f32(prefix + "attention.layer_norm_rms_epsilon"));
   if (!(c.epsilon >= 0))
     return corrupt(file.path(), ": layer_norm_rms_epsilon is ", c.epsilon, ", needs at least 0");
+  for (const char* key : {"expert_count", "expert_used_count"}) {
+    RIDGE_ASSIGN(const auto experts, file.find_i64(prefix + key));
+    if (experts && *experts != 0)
+      return declined(file.path(), ": ", prefix, key, " is ", *experts,
+                      ": mixtures of experts are not supported");
+  }
   RIDGE_TRY(read_rope(file, prefix, &c));
   return c;
 }

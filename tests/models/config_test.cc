@@ -79,6 +79,23 @@ TEST_P(Architectures, I8_heads_that_kv_heads_do_not_divide_are_refused_with_both
   refuses(s, Code::kCorrupt, {"attention.head_count is 9", "attention.head_count_kv", "4"});
 }
 
+TEST_P(Architectures, I8_experts_are_refused_whatever_their_number) {
+  const std::string a = GetParam();
+  for (const auto& [count, used] : {std::pair{0u, 2u}, {8u, 2u}, {8u, 9u}, {8u, 0u}}) {
+    TinySpec s;
+    s.architecture = a;
+    s.extra = [&, c = count, u = used](GgufWriter* w) {
+      w->add_u32(a + ".expert_count", c), w->add_u32(a + ".expert_used_count", u);
+    };
+    SCOPED_TRACE(text(count, " experts, ", used, " used"));
+    refuses(s, Code::kDeclined, {count > 0 ? "expert_count is 8" : "expert_used_count is 2"});
+  }
+  TinySpec none;
+  none.architecture = a;
+  none.extra = [&](GgufWriter* w) { w->add_u32(a + ".expert_count", 0); };
+  EXPECT_NE(TinyModel(none).model, nullptr);
+}
+
 TEST(Gemma3, I8_a_window_or_pattern_of_nothing_is_refused) {
   refuses(with_key("gemma3", "attention.sliding_window", 0), Code::kCorrupt, {"sliding_window is 0"});
   refuses(with_key("gemma3", "attention.sliding_window_pattern", 0), Code::kCorrupt,
@@ -175,6 +192,64 @@ TEST(Models, I8_a_vocabulary_that_contradicts_the_token_list_is_refused_with_bot
     w->add_string_array("tokenizer.ggml.tokens", tokens);
   };
   refuses(s, Code::kCorrupt, {"vocab_size is 300", "299"});
+}
+
+/// What a model says of the rotary tables that its keys went through.
+uint64_t rope_hash_of(const TinySpec& spec) {
+  const TinyModel tiny(spec);
+  return tiny.model == nullptr ? 0 : tiny.model->rope_hash();
+}
+
+TEST_P(Architectures, the_rope_hash_follows_every_table_that_keys_go_through) {
+  TinySpec plain;
+  plain.architecture = GetParam();
+  const uint64_t hash = rope_hash_of(plain);
+  EXPECT_EQ(rope_hash_of(plain), hash);
+  TinySpec other_weights = plain;
+  other_weights.seed = 2;
+  EXPECT_EQ(rope_hash_of(other_weights), hash) << "weights are the model hash's matter";
+  const auto with = [&](const char* left_out,
+                        const std::function<void(const std::string&, GgufWriter*)>& add) {
+    TinySpec s = plain;
+    s.left_out = {left_out};
+    s.extra = [&](GgufWriter* w) { add(s.architecture + ".", w); };
+    return rope_hash_of(s);
+  };
+  const uint64_t base = with("rope.freq_base", [](const std::string& a, GgufWriter* w) {
+    w->add_f32(a + "rope.freq_base", 10001.0f);
+  });
+  const uint64_t scaled = with("", [](const std::string& a, GgufWriter* w) {
+    w->add_string(a + "rope.scaling.type", "linear");
+    w->add_f32(a + "rope.scaling.factor", 2.0f);
+  });
+  const uint64_t again = with("", [](const std::string& a, GgufWriter* w) {
+    w->add_string(a + "rope.scaling.type", "linear");
+    w->add_f32(a + "rope.scaling.factor", 1.0f);
+  });
+  EXPECT_NE(base, hash);
+  EXPECT_NE(scaled, hash);
+  EXPECT_NE(scaled, base);
+  EXPECT_EQ(again, hash) << "another spelling of the same table";
+}
+
+TEST(Gemma3, the_rope_hash_follows_the_base_of_its_local_layers) {
+  TinySpec plain;
+  plain.architecture = "gemma3";
+  TinySpec other = plain;
+  other.extra = [](GgufWriter* w) { w->add_f32("gemma3.rope.freq_base_swa", 10001.0f); };
+  EXPECT_NE(rope_hash_of(other), rope_hash_of(plain));
+}
+
+TEST(Llama, the_rope_hash_follows_the_divisors_of_the_file) {
+  const auto with_divisor = [](float last) {
+    TinySpec s;
+    std::vector<float> divisors(16, 1.0f);
+    divisors.back() = last;
+    s.extra = [&](GgufWriter* w) { w->add_tensor("rope_freqs.weight", kF32, {16}, divisors.data()); };
+    return rope_hash_of(s);
+  };
+  EXPECT_EQ(with_divisor(1), rope_hash_of({}));
+  EXPECT_NE(with_divisor(8), rope_hash_of({}));
 }
 
 }  // namespace
