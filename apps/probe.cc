@@ -19,6 +19,10 @@ struct Options {
 void print(const Machine& m, const std::string& path) {
   std::printf("%s, %s\nbuild %s, %s, %.1f s\n", m.cpu.c_str(), m.isa.c_str(), m.build.c_str(), m.date.c_str(),
               m.seconds);
+  if (m.load > 0.25 * m.cores)
+    std::printf(
+        "other work ran (load %.1f on %d cores): figures may be too low; probe again on an idle machine\n",
+        m.load, m.cores);
   for (const ThreadCeilings& t : m.by_threads) {
     std::printf("\n%d thread%s: f32 %.0f, bf16 %.0f GFLOP/s, int8 %.0f Gop/s, barrier %.2f us\n", t.threads,
                 t.threads == 1 ? "" : "s", t.flops[0] / 1e9, t.flops[1] / 1e9, t.flops[3] / 1e9,
@@ -31,10 +35,14 @@ void print(const Machine& m, const std::string& path) {
     for (const PiecePoint& p : t.pieces) std::printf(" %s %.1f", bytes_text(double(p.bytes)).c_str(), p.read);
     std::printf(" GB/s\n");
   }
-  std::printf("\nkernels on near data\n");
-  for (const KernelRate& k : m.kernels)
-    std::printf("  %-8s %-22s %-10s %4lld rows, %d threads: %8.1f GFLOP/s\n", k.op.c_str(), k.kernel.c_str(),
-                k.dtypes.c_str(), static_cast<long long>(k.rows), k.threads, k.flops / 1e9);
+  std::printf("\nkernels on near data, one thread; work in MFLOP (MB where an operator counts none)\n");
+  for (const KernelPace& k : m.kernels) {
+    std::string dims;
+    for (const int64_t d : k.dims) dims += text(dims.empty() ? "" : "x", d);
+    std::printf("  %-17s %-24s %-8s %-12s", k.op.c_str(), k.kernel.c_str(), k.formats.c_str(), dims.c_str());
+    for (const PacePoint& p : k.points) std::printf("  %.4g: %.2f us", p.work / 1e6, p.us);
+    std::printf("\n");
+  }
   std::printf("\nkept in %s\n", path.c_str());
 }
 

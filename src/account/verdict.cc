@@ -4,6 +4,9 @@
 
 namespace ridge {
 
+// What ceilings repeat to; and less than any kernel of ours reaches on a machine of its own (case A16).
+static constexpr double kMostAttained = 1.05, kLeastAttained = 1e-3;
+
 const char* loss_name(Loss loss) {
   static const char* const kNames[] = {"launch", "shape",   "occupancy",  "tail",     "imbalance",
                                        "wait",   "barrier", "conversion", "host_gap", "unexplained"};
@@ -12,6 +15,13 @@ const char* loss_name(Loss loss) {
 const char* bound_name(Bound bound) {
   static const char* const kNames[] = {"nothing", "compute", "memory", "cache"};
   return kNames[static_cast<int>(bound)];
+}
+
+const char* defect_text(const Verdict& v) {
+  return !v.defect ? ""
+         : v.attainment > kMostAttained
+             ? "above its limit: count or level is wrong"
+             : "below a thousandth of its limit: unit or count is wrong, or the run stood still";
 }
 
 namespace {
@@ -57,7 +67,7 @@ Verdict judge(const Cost& cost, const ThreadCeilings& c, const Occasion& o) {
               : v.limit_us == v.far_us   ? Bound::kFarMemory
                                          : Bound::kNearMemory;
   v.attainment = o.measured_us > 0 ? v.limit_us / o.measured_us : 0;
-  v.defect = v.attainment > 1.05;
+  v.defect = v.attainment > kMostAttained || (v.limit_us > 0 && v.attainment < kLeastAttained);
 
   double left = o.measured_us - v.limit_us;
   const auto charge = [&](Loss loss, double us) {
@@ -74,8 +84,8 @@ Verdict judge(const Cost& cost, const ThreadCeilings& c, const Occasion& o) {
     const auto piece = static_cast<int64_t>(far_read / static_cast<double>(std::max<int64_t>(1, o.calls)));
     charge(Loss::kShape, over(far_read, piece_bandwidth(c, piece)) - v.far_us);
   }
-  if (o.kernel_flops > 0)
-    charge(Loss::kConversion, over(static_cast<double>(cost.total_flops()), o.kernel_flops) - v.limit_us);
+  // The kernel's own time holds its padding, and what it does while it waits for memory costs nothing more.
+  charge(Loss::kConversion, o.kernel_us - v.limit_us - v.loss(Loss::kShape));
   v.loss(Loss::kUnexplained) = left;
   return v;
 }

@@ -36,8 +36,9 @@ struct Occasion {
   /// Bytes that the step touches between two uses of this call's weights and KV: the level they come from.
   int64_t reuse_bytes = 0;
   double barrier_us = 0, imbalance_us = 0, occupancy_us = 0;  // measured by the device's meter
-  /// The kernel's own rate on near data (Machine::kernels), FLOP/s; 0: not measured.
-  double kernel_flops = 0;
+  /// What the kernel itself takes for these calls when no operand comes from beyond a core's own caches
+  /// (machine/pace.h): measured by the probe, never on this run. 0: not measured.
+  double kernel_us = 0;
   int64_t calls = 1;  // how many calls measured_us and the Cost are the sum of
 };
 
@@ -46,20 +47,25 @@ struct Verdict {
   Bound bound = Bound::kNothing;
   double compute_us = 0, far_us = 0, near_us = 0;  // the three terms; limit is their maximum
   std::array<double, kLosses> loss_us{};
-  bool defect = false;  // above its own limit by more than 5 %: the count or the level is wrong, no advice
-                        // from this row
+  /// Above its own limit by more than 5 %, or below a thousandth of it: the count, the level or a unit is
+  /// wrong, and no advice follows from this row.
+  bool defect = false;
   double& loss(Loss l) { return loss_us[static_cast<size_t>(l)]; }
   double loss(Loss l) const { return loss_us[static_cast<size_t>(l)]; }
 };
+
+/// "" or what a defect says.
+const char* defect_text(const Verdict& verdict);
 
 /// limit = max(arithmetic / peak, far bytes / bandwidth of their level, near bytes / bandwidth of theirs),
 /// where weights, scales and KV are far (their level is that of reuse_bytes) and activations and indices near
 /// (written just before: the level of the call's own bytes). Arithmetic of different units adds up: they
 /// share the issue ports. Losses, each at most what is left of measured - limit, in this order: barrier,
 /// imbalance, occupancy as metered; shape, the pieces between two meetings being too short for full bandwidth
-/// (Machine pieces), and padding executed; conversion, the kernel's own rate being below the limit. What
-/// remains is unexplained. Source: Williams, Waterman and Patterson 2009, "Roofline", extended by level as in
-/// the cache-aware roofline (Ilic et al. 2014).
+/// (Machine pieces), and padding executed; conversion, what the kernel itself takes (kernel_us) beyond limit
+/// and shape. None of them is made from the measured time: what a run takes longer than all of these is
+/// unexplained (docs/account.md). Source: Williams, Waterman and Patterson 2009, "Roofline", extended by
+/// level as in the cache-aware roofline (Ilic et al. 2014).
 Verdict judge(const Cost& cost, const ThreadCeilings& ceilings, const Occasion& occasion);
 
 }  // namespace ridge

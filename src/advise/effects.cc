@@ -197,7 +197,9 @@ Effect chunk_effect(const Profile& p, const Lever& lever) {
       if (r.op == "host" || dims.empty() || dims[0] <= 1) continue;
       RowChange c = unchanged(p, r);
       c.calls_ratio = steps;
-      c.tokens = std::max<int64_t>(1, std::llround(static_cast<double>(dims[0]) / steps));
+      const int64_t tokens = std::max<int64_t>(1, std::llround(static_cast<double>(dims[0]) / steps));
+      if (r.op == "linear" && !c.pace_dims.empty()) c.pace_dims.front() = tokens;
+      if (r.op == "attention_prefill" && c.pace_dims.size() == 3) c.pace_dims.back() = tokens;
       const bool cached = r.cost.read_bytes[pool(DataClass::kKv)] > 0;
       if (cached && r.op != "kv_write") scale(&c.cost.read_bytes[pool(DataClass::kKv)], keys);
       if (!cached && r.op != "embedding") {

@@ -39,24 +39,15 @@ std::string without_format(const std::string& formats, const std::string& one) {
 }
 
 RowChange unchanged(const Profile& p, const ProfileRow& r) {
-  const auto dims = shape_dims(r.shape);
-  return {r.cost, r.formats, dims.empty() ? 1 : dims[0], p.threads, 1, false};
+  return {r.cost, r.formats, r.pace_dims, p.threads, 1, false};
 }
 
 namespace {
 
-/// The rate of whatever kernel of `op` takes those formats, at the nearest measured number of tokens.
-double rate_of(const Machine& m, const std::string& op, const RowChange& c) {
-  const KernelRate* best = nullptr;
-  const auto distance = [&](const KernelRate& k) {
-    return std::fabs(std::log(static_cast<double>(std::max<int64_t>(1, k.rows)) /
-                              static_cast<double>(std::max<int64_t>(1, c.tokens))));
-  };
-  for (const KernelRate& k : m.kernels) {
-    if (k.op != op || k.dtypes != c.formats || k.threads != m.at(c.threads).threads) continue;
-    if (best == nullptr || distance(k) < distance(*best)) best = &k;
-  }
-  return best != nullptr ? best->flops : 0;
+/// The pace of whatever kernel of the row's operator takes those formats, for all of the calls.
+double paced_us(const Machine& m, const ProfileRow& r, const RowChange& c, int64_t calls) {
+  const auto n = static_cast<double>(calls);
+  return n * kernel_us(m, {r.op, "", c.formats, c.pace_dims}, pace_work(c.cost) / n, c.threads);
 }
 
 double metered(const Verdict& v) {
@@ -89,9 +80,9 @@ Interval changed_time(const Profile& p, const ProfilePhase& phase, const Profile
   o.barrier_us = o.imbalance_us = o.occupancy_us = 0;
   const double now = modelled(judge(row.cost, p.machine.at(p.threads), o));
   o.calls = std::max<int64_t>(1, std::llround(static_cast<double>(row.calls) * c.calls_ratio));
-  o.kernel_flops = rate_of(p.machine, row.op, c);
-  const bool known = o.kernel_flops > 0;
-  if (!known && !c.other_kernel) o.kernel_flops = row.occasion.kernel_flops;
+  o.kernel_us = paced_us(p.machine, row, c, o.calls);
+  const bool known = o.kernel_us > 0;
+  if (!known && !c.other_kernel) o.kernel_us = row.occasion.kernel_us * c.calls_ratio;
   const Verdict then = judge(c.cost, p.machine.at(c.threads), o);
 
   const double will = modelled(then);

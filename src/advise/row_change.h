@@ -19,7 +19,7 @@ std::string without_format(const std::string& formats, const std::string& one);
 struct RowChange {
   Cost cost;
   std::string formats;
-  int64_t tokens = 0;  // of one call, for the kernel's rate
+  std::vector<int64_t> pace_dims;  // of one call, for the kernel's pace
   int threads = 0;
   double calls_ratio = 1;
   bool other_kernel = false;  // another kernel will run: the present one's conversion says nothing

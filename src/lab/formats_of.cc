@@ -16,11 +16,4 @@ std::string formats_of(const AnyCall& call) {
   return out;
 }
 
-std::vector<int64_t> linear_case(const AnyOperator& linear, int64_t tokens, int64_t out, int64_t in) {
-  std::vector<int64_t> values;
-  for (const std::string& name : dim_words(linear.case_dims()))
-    values.push_back(name == "tokens" ? tokens : name == "out" ? out : name == "in" ? in : (in + 31) / 32);
-  return values;
-}
-
 }  // namespace ridge

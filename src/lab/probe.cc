@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
 #include "account/recorder.h"
-#include "lab/formats_of.h"
+#include "lab/probe_kernels.h"
 #include "lab/probe_loops.h"
+#include "lab/statistics.h"
 #include "ops/any_operator.h"
 
 namespace ridge {
@@ -30,159 +32,173 @@ std::string today() {
   return out;
 }
 
+/// Points are measured in several sweeps over all of them and in short rounds: what disturbs the machine for
+/// a second spoils one sweep, and what takes a core away for some milliseconds spoils some rounds.
 class Probe {
  public:
   Probe(const ProbeOptions& options, CpuDevice& device, Buffer memory)
       : o_(options), device_(device), loops_(loops_of(device.target().isa)), memory_(std::move(memory)) {}
 
-  ThreadCeilings measure(int threads) {
-    ThreadCeilings c;
-    c.threads = threads;
-    for (int64_t bytes = 32 << 10; bytes <= o_.largest_bytes; bytes *= 2)
-      c.curve.push_back(bandwidth(threads, bytes));
-    for (int64_t bytes = 16 << 10; bytes <= 16 << 20; bytes *= 4)
-      c.pieces.push_back({bytes, piece(threads, bytes)});
-    c.flops[static_cast<size_t>(Engine::kF32)] = arithmetic(threads, loops_.f32);
-    c.flops[static_cast<size_t>(Engine::kBf16)] = arithmetic(threads, loops_.bf16);
-    c.flops[static_cast<size_t>(Engine::kInt8)] = arithmetic(threads, loops_.int8);
-    c.barrier_us = threads > 1 ? barrier(threads) : 0;
-    return c;
+  /// For ascending numbers of threads.
+  std::vector<ThreadCeilings> measure(const std::vector<int>& threads) {
+    std::vector<ThreadCeilings> out;
+    for (const int t : threads) out.push_back(blank(t));
+    for (int sweep = 0; sweep < kSweeps; ++sweep)
+      for (size_t i = 0; i < out.size(); ++i) {
+        improve(&out[i]);
+        if (o_.progress)
+          o_.progress("ceilings",
+                      0.6 * (sweep + static_cast<double>(i + 1) / static_cast<double>(out.size())) / kSweeps);
+      }
+    for (size_t i = 0; i < out.size(); ++i) close(&out[i], i > 0 ? &out[i - 1] : nullptr);
+    return out;
   }
 
  private:
-  /// The best rate of several rounds: units / seconds, where each round repeats `pass` for about the time of
-  /// a point.
+  static constexpr int kSweeps = 4;
+  // Much longer than a meeting, much shorter than a turn of the scheduler.
+  static constexpr double kRoundNs = 100e3;
+  // A pass over a set larger than this takes milliseconds: it is timed in segments.
+  static constexpr int64_t kSegment = 8 << 20, kWhole = 32 << 20;
+
+  ThreadCeilings blank(int threads) const {
+    ThreadCeilings c;
+    c.threads = threads;
+    for (int64_t bytes = 32 << 10; bytes <= o_.largest_bytes; bytes *= 2) c.curve.push_back({bytes, 0, 0, 0});
+    for (int64_t bytes = 16 << 10; bytes <= std::min<int64_t>(o_.largest_bytes, 16 << 20); bytes *= 4)
+      c.pieces.push_back({bytes, 0});
+    c.barrier_us = threads > 1 ? HUGE_VAL : 0;
+    return c;
+  }
+
+  void improve(ThreadCeilings* c) {
+    for (BandwidthPoint& p : c->curve) bandwidth(c->threads, &p);
+    for (PiecePoint& p : c->pieces) p.read = std::max(p.read, piece(c->threads, p.bytes));
+    const std::pair<Engine, int64_t (*)(int64_t, float*)> units[] = {
+        {Engine::kF32, loops_.f32}, {Engine::kBf16, loops_.bf16}, {Engine::kInt8, loops_.int8}};
+    for (const auto& [engine, loop] : units) {
+      double& flops = c->flops[static_cast<size_t>(engine)];
+      flops = std::max(flops, arithmetic(c->threads, loop));
+    }
+    if (c->threads > 1) c->barrier_us = std::min(c->barrier_us, barrier(c->threads));
+  }
+
+  /// A ceiling holds for every smaller working set, which a cache nearer by holds as well, for every larger
+  /// piece, and for more threads. What is measured below that was disturbed.
+  static void close(ThreadCeilings* c, const ThreadCeilings* fewer) {
+    const auto raise = [](BandwidthPoint* p, const BandwidthPoint& to) {
+      p->read = std::max(p->read, to.read), p->write = std::max(p->write, to.write);
+      p->copy = std::max(p->copy, to.copy);
+    };
+    for (size_t i = c->curve.size(); i-- > 0;) {
+      if (fewer != nullptr) raise(&c->curve[i], fewer->curve[i]);
+      if (i + 1 < c->curve.size()) raise(&c->curve[i], c->curve[i + 1]);
+    }
+    for (size_t i = 1; i < c->pieces.size(); ++i)
+      c->pieces[i].read = std::max(c->pieces[i].read, c->pieces[i - 1].read);
+    for (size_t e = 0; fewer != nullptr && e < kEngines; ++e)
+      c->flops[e] = std::max(c->flops[e], fewer->flops[e]);
+  }
+
+  /// The best rate of the rounds of one sweep: units / seconds.
   template <class Pass>
   double best(double units_a_pass, const Pass& pass) {
     pass();
-    const int64_t once_begin = now_ns();
+    const int64_t begin = now_ns();
     pass();
-    const double once = std::max<double>(1, static_cast<double>(now_ns() - once_begin));
-    constexpr int kRounds = 5;
-    const auto repeats =
-        static_cast<int64_t>(std::clamp(o_.seconds_per_point * 1e9 / kRounds / once, 1.0, 1e7));
-    double least = HUGE_VAL;
-    for (int round = 0; round < kRounds; ++round) {
-      const int64_t begin = now_ns();
+    double least = std::max<double>(1, static_cast<double>(now_ns() - begin));
+    const auto repeats = static_cast<int64_t>(std::clamp(kRoundNs / least, 1.0, 1e5));
+    const auto rounds =
+        static_cast<int64_t>(std::max(3.0, o_.seconds_per_point * 1e9 / kSweeps / std::max(kRoundNs, least)));
+    for (int64_t round = 0; round < rounds; ++round) {
+      const int64_t start = now_ns();
       for (int64_t r = 0; r < repeats; ++r) pass();
-      least = std::min(least, static_cast<double>(now_ns() - begin) / static_cast<double>(repeats));
+      least = std::min(least, static_cast<double>(now_ns() - start) / static_cast<double>(repeats));
     }
     return units_a_pass / least * 1e9;
   }
 
-  std::byte* share(int thread, int64_t each) { return memory_.begin() + thread * each; }
-
-  BandwidthPoint bandwidth(int threads, int64_t bytes) {
-    BandwidthPoint p;
-    p.bytes = bytes;
-    const int64_t each = bytes / threads / 1024 * 1024;
-    const auto total = static_cast<double>(each * threads);
-    // Small sets are passed several times between meetings, or the meeting would be what is measured.
-    const int64_t inner = std::max<int64_t>(1, (1 << 20) / each);
-    const auto run = [&](auto body) {
-      device_.team().run(threads, [&](int t) {
-        for (int64_t i = 0; i < inner; ++i) body(share(t, each));
-      });
-    };
-    std::atomic<float> sink{0};
-    const auto passes = static_cast<double>(inner);
-    p.read = best(total * passes,
-                  [&] {
-                    run([&](std::byte* m) { sink.store(loops_.read(m, each), std::memory_order_relaxed); });
-                  }) /
-             1e9;
-    p.write = best(total * passes, [&] { run([&](std::byte* m) { loops_.write(m, each); }); }) / 1e9;
-    p.copy =
-        best(total * passes, [&] { run([&](std::byte* m) { loops_.copy(m, m + each / 2, each / 2); }); }) /
-        1e9;
-    report("bandwidth");
-    return p;
+  /// Of a set larger than the caches, which is walked segment by segment: nine in ten segments are slower.
+  /// The very best would be luck, the mean what else ran.
+  template <class Body>
+  double walked(int threads, int64_t bytes, const Body& body) {
+    const int64_t each = kSegment / threads / 2048 * 2048;
+    std::vector<double> rates;
+    for (int walk = 0; walk < 2; ++walk) {
+      rates.clear();  // the first walk finds the caches as the point before left them
+      for (int64_t at = 0; at + kSegment <= bytes; at += kSegment) {
+        const int64_t begin = now_ns();
+        device_.team().run(threads, [&](int t) { body(memory_.begin() + at + t * each, each); });
+        rates.push_back(static_cast<double>(each * threads) / static_cast<double>(now_ns() - begin));
+      }
+    }
+    return percentile(rates, 0.9);
   }
 
-  /// Reads all of the memory, `bytes` between two meetings; GB/s.
-  double piece(int threads, int64_t bytes) {
-    const int64_t each = bytes / threads / 1024 * 1024, pieces = memory_.bytes() / bytes;
+  void bandwidth(int threads, BandwidthPoint* p) {
+    const int64_t each = p->bytes / threads / 2048 * 2048;
+    // Small sets are passed several times between meetings, or the meeting would be what is measured.
+    const int64_t inner = std::max<int64_t>(1, (1 << 20) / each);
+    const auto gbs = [&](const auto& body) {
+      if (p->bytes > kWhole) return walked(threads, p->bytes, body);
+      return best(static_cast<double>(each * threads * inner),
+                  [&] {
+                    device_.team().run(threads, [&](int t) {
+                      for (int64_t i = 0; i < inner; ++i) body(memory_.begin() + t * each, each);
+                    });
+                  }) /
+             1e9;
+    };
     std::atomic<float> sink{0};
-    const double rate = best(static_cast<double>(each * threads * pieces), [&] {
-      for (int64_t i = 0; i < pieces; ++i)
-        device_.team().run(threads, [&](int t) {
-          sink.store(loops_.read(memory_.begin() + i * bytes + t * each, each), std::memory_order_relaxed);
-        });
-    });
-    report("pieces");
-    return rate / 1e9;
+    const auto read = [&](std::byte* m, int64_t n) {
+      sink.store(loops_.read(m, n), std::memory_order_relaxed);
+    };
+    p->read = std::max(p->read, gbs(read));
+    p->write = std::max(p->write, gbs([&](std::byte* m, int64_t n) { loops_.write(m, n); }));
+    p->copy = std::max(p->copy, gbs([&](std::byte* m, int64_t n) { loops_.copy(m, m + n / 2, n / 2); }));
+  }
+
+  /// Reads of memory that no cache holds, `bytes` between two meetings; GB/s.
+  double piece(int threads, int64_t bytes) {
+    const int64_t each = bytes / threads / 1024 * 1024, pieces = std::max<int64_t>(1, (4 << 20) / bytes);
+    std::atomic<float> sink{0};
+    return best(static_cast<double>(each * threads * pieces),
+                [&] {
+                  for (int64_t i = 0; i < pieces; ++i, next_ += bytes) {
+                    if (next_ + bytes > memory_.bytes()) next_ = 0;
+                    device_.team().run(threads, [&](int t) {
+                      sink.store(loops_.read(memory_.begin() + next_ + t * each, each),
+                                 std::memory_order_relaxed);
+                    });
+                  }
+                }) /
+           1e9;
   }
 
   double arithmetic(int threads, int64_t (*loop)(int64_t, float*)) {
-    constexpr int64_t kRounds = 20000;
+    constexpr int64_t kChained = 20000;
     float sink = 1;
-    const auto operations = static_cast<double>(loop(1, &sink)) * kRounds * threads;
+    const auto operations = static_cast<double>(loop(1, &sink)) * kChained * threads;
     if (operations == 0) return 0;
-    const double rate = best(operations, [&] {
+    return best(operations, [&] {
       device_.team().run(threads, [&](int) {
         float mine = 1;
-        loop(kRounds, &mine);
+        loop(kChained, &mine);
         std::atomic<float> keep{mine};
       });
     });
-    report("arithmetic");
-    return rate;
   }
 
   double barrier(int threads) {
     return 1e6 / best(1, [&] { device_.team().run(threads, [](int) {}); });
   }
 
-  void report(const char* what) {
-    if (o_.progress) o_.progress(what, std::min(0.99, ++done_ / 70.0));
-  }
-
   const ProbeOptions& o_;
   CpuDevice& device_;
   ProbeLoops loops_;
   Buffer memory_;
-  double done_ = 0;
+  int64_t next_ = 0;  // of the pieces
 };
-
-/// linear's kernels with weights and activations in L1 and L2: for each weight type, activations in f32 and,
-/// where the type is quantized, in 8 bits; a row of the account that is slower than memory allows is compared
-/// with these.
-void measure_kernels(CpuDevice& device, int threads, double seconds, std::vector<KernelRate>* out) {
-  AnyOperator* linear = find_operator("linear");
-  if (linear == nullptr) return;
-  const auto stream = device.create_stream().take();
-  for (const OperandInfo& w : linear->operands()) {
-    if (std::string_view(w.name) != "w") continue;
-    for (const DType type : w.dtypes)
-      for (const DType x : {kF32, kI8})
-        for (const int64_t rows : {int64_t{1}, int64_t{8}, int64_t{128}}) {
-          if (x == kI8 && !is_block_quantized(type)) continue;
-          std::map<std::string, DType> dtypes{{"w", type}, {"x", x}};
-          if (x == kI8) dtypes["x_scale"] = kF32;
-          // [out, in]: 32 rows a thread, which all threads together find in their own L1 and L2.
-          const int64_t in = 512, columns = 32 * threads;
-          std::vector<Buffer> storage;
-          auto call =
-              linear->example(device.target(), linear_case(*linear, rows, columns, in), dtypes, 1, &storage);
-          if (!call.ok()) continue;
-          const auto selection = linear->select(device.target(), call->args.get());
-          if (!selection.ok()) continue;
-          Buffer workspace = Buffer::allocate(selection->workspace_bytes).take();
-          stream->set_workspace(workspace.data(), workspace.bytes());
-          double least = HUGE_VAL;
-          const int64_t stop = now_ns() + static_cast<int64_t>(seconds * 1e9);
-          for (int round = 0; round < 4 || now_ns() < stop; ++round) {
-            constexpr int kCalls = 8;
-            const int64_t begin = now_ns();
-            for (int i = 0; i < kCalls; ++i) linear->run(*selection, *stream, call->args.get()).ignore();
-            least = std::min(least, static_cast<double>(now_ns() - begin) / kCalls);
-          }
-          const double flops = 2.0 * static_cast<double>(rows * columns * in);
-          out->push_back({"linear", linear->kernel_name(*selection), formats_of(*call), rows, threads,
-                          flops / least * 1e9});
-        }
-  }
-}
 
 }  // namespace
 
@@ -198,15 +214,17 @@ Result<Machine> probe_cpu(const ProbeOptions& options) {
   const MachineIdentity id = this_machine(isa_name(device->target().isa));
   m.cpu = id.cpu, m.isa = id.isa, m.build = id.build, m.compiler = text("gcc-compatible ", __VERSION__);
   m.commit = RIDGE_COMMIT, m.date = today(), m.cores = allowed_cores(), m.governor = "as found";
+  if (getloadavg(&m.load, 1) != 1) m.load = 0;
   Probe probe(options, *device, std::move(memory));
-  for (int t = 1; t <= threads; t = t == 1 && threads > 1 ? threads : t + threads)
-    m.by_threads.push_back(probe.measure(t));
-  for (const ThreadCeilings& t : m.by_threads) {
-    CpuOptions one = cpu;
-    one.threads = t.threads, one.crossover_bytes = 0;
-    RIDGE_ASSIGN(const auto part, CpuDevice::create(one));
-    measure_kernels(*part, t.threads, options.seconds_per_point / 4, &m.kernels);
-  }
+  m.by_threads = probe.measure(threads > 1 ? std::vector<int>{1, threads} : std::vector<int>{1});
+  CpuOptions one = cpu;
+  one.threads = 1;
+  RIDGE_ASSIGN(const auto alone, CpuDevice::create(one));
+  PaceOptions pace;
+  pace.seconds_per_point = options.seconds_per_point / 6;
+  if (options.progress)
+    pace.progress = [&](double share) { options.progress("kernels", 0.6 + 0.39 * share); };
+  RIDGE_ASSIGN(m.kernels, measure_pace(*alone, operators(), pace));
   if (options.progress) options.progress("done", 1);
   m.seconds = static_cast<double>(now_ns() - begin) / 1e9;
   return m;

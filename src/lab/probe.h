@@ -17,8 +17,8 @@ struct ProbeOptions {
 };
 
 /// Bandwidth by working set (read, write, copy), reads of main memory in pieces, arithmetic rates, the
-/// meeting cost, and the rate of linear's kernels on near data. Each point is the best of several rounds: a
-/// ceiling, not a mean.
+/// meeting cost, and the pace of every operator's kernels on near data. Each point is the best of several
+/// rounds in several sweeps: a ceiling, not a mean.
 Result<Machine> probe_cpu(const ProbeOptions& options);
 
 }  // namespace ridge

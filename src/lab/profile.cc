@@ -24,12 +24,13 @@ Bound ProfilePhase::bound() const {
   return static_cast<Bound>(std::max_element(by + 1, by + 4) - by);
 }
 
-ProfileRow& Profiler::row(Collected& c, Key key) {
+ProfileRow& Profiler::row(Collected& c, Key key, const AnyCall* call) {
   const auto [found, fresh] = c.index.emplace(key, c.phase.rows.size());
   if (fresh) {
     ProfileRow r;
     r.op = std::move(key.op), r.kernel = std::move(key.kernel), r.shape = std::move(key.shape),
     r.formats = std::move(key.formats);
+    if (call != nullptr) r.pace_dims = call->op->pace_dims(call->args.get());
     r.occasion.calls = 0;
     c.phase.rows.push_back(std::move(r));
   }
@@ -59,7 +60,7 @@ void Profiler::on_step(const StepFacts& facts, const StepPlan& plan) {
     const CallTime& time = facts.calls[i];
     const char* kernel = call.op->kernel_name(calls[i].selection);
     const std::string shape = call.op->shape(call.args.get());
-    ProfileRow& r = row(c, {call.op->name(), kernel, shape, formats_of(call)});
+    ProfileRow& r = row(c, {call.op->name(), kernel, shape, formats_of(call)}, &call);
     ++r.calls;
     r.time_us += static_cast<double>(time.end_ns - before) / 1e3;
     r.cost += costs[i];
@@ -71,7 +72,7 @@ void Profiler::on_step(const StepFacts& facts, const StepPlan& plan) {
       slice.calls.push_back({before, time.end_ns, call.op->name(), call.label, kernel, shape, costs[i]});
     before = time.end_ns;
   }
-  ProfileRow& host = row(c, {"host", "", "schedule, indices, tokens", ""});
+  ProfileRow& host = row(c, {"host", "", "schedule, indices, tokens", ""}, nullptr);
   ++host.calls;
   host.time_us += static_cast<double>(facts.calls_begin_ns - facts.begin_ns + facts.end_ns - before) / 1e3;
   if (keep_slices_) steps_.push_back(std::move(slice));
@@ -84,24 +85,6 @@ void Profiler::on_stage(int64_t request, Stage stage, int64_t begin_ns, int64_t 
 void Profiler::clear() {
   phases_.clear(), stages_.clear(), steps_.clear();
 }
-
-namespace {
-
-/// The kernel's own measured rate for calls with about so many tokens, from the machine file.
-double kernel_rate(const Machine& m, const ProfileRow& r, int threads) {
-  const int64_t tokens = std::max<int64_t>(1, std::atoll(r.shape.c_str()));
-  const KernelRate* best = nullptr;
-  for (const KernelRate& k : m.kernels) {
-    if (k.op != r.op || k.kernel != r.kernel || k.dtypes != r.formats || k.threads != threads) continue;
-    const auto distance = [&](const KernelRate& x) {
-      return x.rows > tokens ? double(x.rows) / double(tokens) : double(tokens) / double(x.rows);
-    };
-    if (best == nullptr || distance(k) < distance(*best)) best = &k;
-  }
-  return best != nullptr ? best->flops : 0;
-}
-
-}  // namespace
 
 Profile Profiler::finish(const Machine& machine, int threads) const {
   Profile p;
@@ -118,23 +101,18 @@ Profile Profiler::finish(const Machine& machine, int threads) const {
         r.verdict.loss(Loss::kHostGap) = r.time_us;
         continue;
       }
-      r.occasion.kernel_flops = kernel_rate(machine, r, threads);
+      const auto calls = static_cast<double>(r.calls);
+      r.occasion.kernel_us = calls * kernel_us(machine, {r.op, r.kernel, r.formats, r.pace_dims},
+                                               pace_work(r.cost) / calls, threads);
       r.verdict = judge(r.cost, ceilings, r.occasion);
     }
     p.phases.push_back(std::move(out));
   }
-  for (const StageSpan& s : stages_) {
-    if (s.request != stages_.front().request) continue;
-    if (s.stage == Stage::kSampling && p.ttft_us == 0)
-      p.ttft_us = static_cast<double>(s.end_ns - stages_.front().begin_ns) / 1e3;
+  p.clock_errors = clock_errors(stages_);
+  if (!stages_.empty()) {
+    const RequestTimes first = request_times(stages_, stages_.front().request);
+    p.ttft_us = first.ttft_us, p.tpot_us = first.tpot_us;
   }
-  int64_t first = 0, last = 0, rounds = 0;
-  for (const StageSpan& s : stages_) {
-    if (s.request != stages_.front().request || s.stage != Stage::kSampling) continue;
-    (first == 0 ? first : last) = s.end_ns;
-    ++rounds;
-  }
-  if (rounds > 1) p.tpot_us = static_cast<double>(last - first) / 1e3 / static_cast<double>(rounds - 1);
   return p;
 }
 

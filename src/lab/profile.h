@@ -8,6 +8,7 @@
 #include "account/verdict.h"
 #include "engine/observer.h"
 #include "engine/session.h"
+#include "lab/request_times.h"
 
 namespace ridge {
 
@@ -21,6 +22,7 @@ struct Workload {
 /// One operator at one shape in one phase.
 struct ProfileRow {
   std::string op, kernel, shape, formats;
+  std::vector<int64_t> pace_dims;  // of the operator: which of the measured paces is its kernel's
   int64_t calls = 0;
   double time_us = 0;
   Cost cost;  // of all calls
@@ -36,13 +38,6 @@ struct ProfilePhase {
   double loss_us(Loss loss) const;
   double limit_us() const;
   Bound bound() const;  // which kind of limit most of limit_us() is
-};
-
-/// A slice of a request's life, on the clock of now_ns().
-struct StageSpan {
-  int64_t request = 0;
-  Stage stage = Stage::kQueue;
-  int64_t begin_ns = 0, end_ns = 0;
 };
 
 /// One call of one step, for the trace.
@@ -67,6 +62,7 @@ struct Profile {
   std::vector<StepSlice> steps;
   double ttft_us = 0, tpot_us = 0;  // of the first request, from its arrival
   double tokenize_us = 0;           // before the request was submitted
+  int64_t clock_errors = 0;         // spans of all requests that end before they begin
   std::string date, commit, command;
 };
 
@@ -90,7 +86,7 @@ class Profiler final : public StepObserver {
     ProfilePhase phase;
     std::map<Key, size_t> index;
   };
-  ProfileRow& row(Collected& c, Key key);
+  ProfileRow& row(Collected& c, Key key, const AnyCall* call);
   bool keep_slices_;
   std::map<Phase, Collected> phases_;
   std::vector<StageSpan> stages_;

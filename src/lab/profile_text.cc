@@ -28,7 +28,8 @@ Json row_json(const ProfileRow& r) {
   j["intensity"] = bytes > 0 ? static_cast<double>(r.cost.total_flops()) / bytes : 0;
   j["limit_us"] = r.verdict.limit_us, j["bound"] = bound_name(r.verdict.bound),
   j["attainment"] = r.verdict.attainment;
-  if (r.verdict.defect) j["defect"] = "above its limit: count or level is wrong";
+  if (r.occasion.kernel_us > 0) j["kernel_us"] = r.occasion.kernel_us;
+  if (r.verdict.defect) j["defect"] = defect_text(r.verdict);
   for (int l = 0; l < kLosses; ++l)
     j["loss_us"][loss_name(static_cast<Loss>(l))] = r.verdict.loss_us[static_cast<size_t>(l)];
   return j;
@@ -93,6 +94,7 @@ std::string profile_json(const Profile& p) {
     j["phases"].push_back(f);
   }
   j["ttft_us"] = p.ttft_us, j["tpot_us"] = p.tpot_us;
+  if (p.clock_errors > 0) j["clock_errors"] = p.clock_errors;
   for (const StageSpan& s : p.stages)
     j["stages"].push_back({{"request", s.request},
                            {"stage", stage_name(s.stage)},

@@ -15,6 +15,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Raised whenever what a machine file holds, or what its figures mean, changes.
+constexpr int kFormat = 2;
+
 template <class Point>
 double interpolate(const std::vector<Point>& points, int64_t bytes, double Point::*value) {
   if (points.empty()) return 0;
@@ -45,9 +48,11 @@ std::string cpu_name() {
 
 Json to_json(const Machine& m) {
   Json j;
+  j["format"] = kFormat;
   j["cpu"] = m.cpu, j["isa"] = m.isa, j["build"] = m.build, j["compiler"] = m.compiler,
   j["commit"] = m.commit;
-  j["date"] = m.date, j["governor"] = m.governor, j["cores"] = m.cores, j["probe_seconds"] = m.seconds;
+  j["date"] = m.date, j["governor"] = m.governor, j["cores"] = m.cores, j["load"] = m.load,
+  j["probe_seconds"] = m.seconds;
   for (const ThreadCeilings& t : m.by_threads) {
     Json c;
     c["threads"] = t.threads, c["barrier_us"] = t.barrier_us;
@@ -62,13 +67,11 @@ Json to_json(const Machine& m) {
     j["by_threads"].push_back(c);
   }
   j["kernels"] = Json::array();
-  for (const KernelRate& k : m.kernels)
-    j["kernels"].push_back({{"op", k.op},
-                            {"kernel", k.kernel},
-                            {"dtypes", k.dtypes},
-                            {"rows", k.rows},
-                            {"threads", k.threads},
-                            {"flops", k.flops}});
+  for (const KernelPace& k : m.kernels) {
+    Json kernel = {{"op", k.op}, {"kernel", k.kernel}, {"formats", k.formats}, {"dims", k.dims}};
+    for (const PacePoint& p : k.points) kernel["points"].push_back({{"work", p.work}, {"us", p.us}});
+    j["kernels"].push_back(std::move(kernel));
+  }
   return j;
 }
 
@@ -76,7 +79,7 @@ Machine from_json(const Json& j) {
   Machine m;
   m.cpu = j.at("cpu"), m.isa = j.at("isa"), m.build = j.at("build"), m.compiler = j.at("compiler"),
   m.commit = j.at("commit");
-  m.date = j.at("date"), m.governor = j.at("governor"), m.cores = j.at("cores"),
+  m.date = j.at("date"), m.governor = j.at("governor"), m.cores = j.at("cores"), m.load = j.at("load"),
   m.seconds = j.at("probe_seconds");
   for (const Json& c : j.at("by_threads")) {
     ThreadCeilings t;
@@ -88,9 +91,11 @@ Machine from_json(const Json& j) {
     for (const Json& p : c.at("piece_read_gbs")) t.pieces.push_back({p.at("bytes"), p.at("read")});
     m.by_threads.push_back(t);
   }
-  for (const Json& k : j.at("kernels"))
-    m.kernels.push_back(
-        {k.at("op"), k.at("kernel"), k.at("dtypes"), k.at("rows"), k.at("threads"), k.at("flops")});
+  for (const Json& k : j.at("kernels")) {
+    KernelPace pace{k.at("op"), k.at("kernel"), k.at("formats"), k.at("dims"), {}};
+    for (const Json& p : k.at("points")) pace.points.push_back({p.at("work"), p.at("us")});
+    m.kernels.push_back(std::move(pace));
+  }
   return m;
 }
 
@@ -122,7 +127,12 @@ Result<Machine> load_machine(const std::string& path, const MachineIdentity& exp
   RIDGE_ASSIGN(const std::string content, read_file(path, 16 << 20));
   Machine m;
   try {
-    m = from_json(Json::parse(content));
+    const Json json = Json::parse(content);
+    const int format = json.value("format", 1);
+    if (format != kFormat)
+      return declined(path, " is a machine file of format ", format, ", this is format ", kFormat,
+                      ": run 'ridge probe' again");
+    m = from_json(json);
   } catch (const nlohmann::json::exception& e) {
     return corrupt(path, ": not a machine file: ", e.what());
   }

@@ -7,6 +7,7 @@
 
 #include "account/cost.h"
 #include "base/status.h"
+#include "machine/pace.h"
 
 namespace ridge {
 
@@ -31,22 +32,14 @@ struct ThreadCeilings {
   double barrier_us = 0;                 // waking the team and meeting again
 };
 
-/// The rate of a kernel alone, on data in the first cache levels: what its own arithmetic, unpacking
-/// included, allows.
-struct KernelRate {
-  std::string op, kernel, dtypes;  // "linear", "linear_q4_1_i8", "q4_1 i8"
-  int64_t rows = 0;                // tokens of the call measured
-  int threads = 0;
-  double flops = 0;  // useful FLOP/s reached
-};
-
 struct Machine {
   // Provenance
   std::string cpu, isa, build, compiler, commit, date, governor;
   int cores = 0;
+  double load = 0;                         // processes that wanted a core, mean of the minute before
   double seconds = 0;                      // the probe took
   std::vector<ThreadCeilings> by_threads;  // ascending threads
-  std::vector<KernelRate> kernels;
+  std::vector<KernelPace> kernels;
 
   /// The ceilings of `threads` (the nearest measured count below it, else the smallest).
   const ThreadCeilings& at(int threads) const;
@@ -66,8 +59,8 @@ struct MachineIdentity {
 };
 MachineIdentity this_machine(const std::string& isa);
 
-/// Errors: kNotFound; kCorrupt naming the field; kDeclined for another processor, instruction set or build:
-/// run probe again.
+/// Errors: kNotFound; kCorrupt naming the field; kDeclined for another processor, instruction set or build,
+/// or a file as another version wrote it: run probe again.
 Result<Machine> load_machine(const std::string& path, const MachineIdentity& expected);
 Status save_machine(const std::string& path, const Machine& machine);
 /// $RIDGE_MACHINE, else ~/.cache/ridge/machine-<isa>.json.

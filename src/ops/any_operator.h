@@ -91,6 +91,12 @@ class AnyOperator {
   virtual Result<AnyCall> example(const Target& target, const std::vector<int64_t>& case_dims,
                                   const std::map<std::string, DType>& dtypes, uint64_t seed,
                                   std::vector<Buffer>* storage) const = 0;
+  /// The description's pace cases, made as example() makes a call, and the dims that set the pace of a call.
+  virtual size_t pace_cases() const = 0;
+  virtual Result<AnyCall> pace_example(const Target& target, size_t index,
+                                       const std::map<std::string, DType>& dtypes, uint64_t seed,
+                                       std::vector<Buffer>* storage) const = 0;
+  virtual std::vector<int64_t> pace_dims(const void* args) const = 0;
   virtual const char* case_dims() const = 0;
   virtual std::vector<std::vector<int64_t>> bench_cases() const = 0;
 };

@@ -34,6 +34,7 @@ Operator<A> describe_gated(const char* name, void (*reference)(const A&), double
               {{1, 14336}, kBench},
               {{64, 14336}, kBench},
               {{512, 1536}, kBench}};
+  op.pace = {{{1, 1024}}, {{32, 1024}}};
   op.tolerance = {
       [sigmoid_error](const Judged<A>& j, Tensor A::*out, int64_t r, int64_t i, int64_t, int64_t) {
         const double g = j.inputs.gate.f64(r, i), u = std::fabs(j.inputs.up.f64(r, i));

@@ -192,6 +192,11 @@ struct Operator {
   Pack<A> pack;
   /// A key of this call's row in the account; null: the dims of the operands, joined.
   std::function<std::string(const A&)> shape_key;
+  /// Calls whose operands lie in a core's own caches, on which `ridge probe` measures how fast the kernels
+  /// are by themselves (machine/pace.h); none: unknown, and the account says so.
+  std::vector<Case<A>> pace;
+  /// The dims that set a kernel's pace beside the amount of work; null: none.
+  std::function<std::vector<int64_t>(const A&)> pace_dims;
   /// Checks beyond shapes and dtypes (null: none): scalar ranges, a dim that must divide another.
   std::function<Status(const A&, const Dims&)> check;
   /// Fused operators: the operators replaced, and the arguments of the fused call made from theirs (nullopt:

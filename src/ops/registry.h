@@ -131,6 +131,17 @@ class Registered final : public AnyOperator {
     RIDGE_ASSIGN(A args, make_example(op_, target, case_dims, dtypes, seed, storage));
     return AnyCall{const_cast<Registered*>(this), std::make_shared<A>(args), op_.name};
   }
+  size_t pace_cases() const override { return op_.pace.size(); }
+  Result<AnyCall> pace_example(const Target& target, size_t index, const std::map<std::string, DType>& dtypes,
+                               uint64_t seed, std::vector<Buffer>* storage) const override {
+    const Case<A>& c = op_.pace[index];
+    RIDGE_ASSIGN(A args, make_example(op_, target, c.dims, dtypes, seed, storage));
+    if (c.with) c.with(args);
+    return AnyCall{const_cast<Registered*>(this), std::make_shared<A>(args), op_.name};
+  }
+  std::vector<int64_t> pace_dims(const void* args) const override {
+    return op_.pace_dims ? op_.pace_dims(as(args)) : std::vector<int64_t>();
+  }
   const char* case_dims() const override { return op_.case_dims; }
   std::vector<std::vector<int64_t>> bench_cases() const override {
     std::vector<std::vector<int64_t>> out;

@@ -1,5 +1,5 @@
 // The profile of real steps: rows sum to the step, limit and losses to the row, and the first and last token
-// give the times of a request. Cases A2, A20 to A22, A25.
+// give the times of a request. Cases A2, A19 to A22, A25, A27.
 
 #include "lab/profile.h"
 
@@ -97,6 +97,21 @@ TEST(Profile, A2_attention_work_does_not_depend_on_the_chunks_it_came_in) {
   }
 }
 
+TEST(Profile, A27_tokens_that_are_cached_are_context_and_not_work) {
+  // 1,024 tokens of which a step finds 1,008, 63 pages of 16, in the cache: it computes 16.
+  const Profile p = profile_of({request(random_prompt(1024, 1), 1)}, 1008, 0, made_up(1e10, 1e11),
+                               ActivationFormat::kInt8, 1040);
+  ASSERT_EQ(p.phases.size(), 1u);
+  std::map<std::string, int64_t> flops;  // of attention, by its row
+  for (const ProfileRow& r : p.phases[0].rows)
+    if (r.op == "attention_prefill") flops[r.shape.substr(0, r.shape.find(' '))] += r.cost.total_flops();
+  EXPECT_EQ(causal_pairs(1008, 16), 16264);
+  EXPECT_EQ(causal_pairs(0, 1024), 524800);
+  EXPECT_EQ(flops["16"], 2 * 4ll * 16264 * 4 * 32);  // layers, heads, head_dim
+  EXPECT_EQ(flops["16"] + flops["1008"], 2 * 4ll * 524800 * 4 * 32);
+  EXPECT_EQ(p.phases[0].tokens, 1008 + 16);
+}
+
 TEST(Profile, A2_two_prompts_in_one_step_are_two_and_not_one_long_one) {
   const Profile p = profile_of({request(random_prompt(100, 1), 1), request(random_prompt(100, 2), 1)}, 512, 0,
                                made_up(1e10, 1e11));
@@ -150,6 +165,56 @@ TEST(Profile, A21_an_answer_of_one_token_has_no_time_per_token) {
   const Profile p = of_spans({{1, Stage::kPrefill, 0, 90 * kMs}, {1, Stage::kSampling, 90 * kMs, 100 * kMs}});
   EXPECT_DOUBLE_EQ(p.ttft_us, 100e3);
   EXPECT_EQ(p.tpot_us, 0);
+}
+
+TEST(RequestTimes, A19_the_time_to_the_first_token_starts_at_the_intended_arrival) {
+  const std::vector<StageSpan> spans = {{1, Stage::kQueue, 0, 3 * kMs},  // the client was late
+                                        {1, Stage::kNetworkWait, 3 * kMs, 5 * kMs},
+                                        {1, Stage::kQueue, 5 * kMs, 25 * kMs},
+                                        {1, Stage::kPrefill, 25 * kMs, 58 * kMs},
+                                        {1, Stage::kSampling, 58 * kMs, 60 * kMs},
+                                        {1, Stage::kNetworkWait, 60 * kMs, 62 * kMs}};
+  const RequestTimes t = request_times(spans, 1);
+  EXPECT_DOUBLE_EQ(t.ttft_us, 62e3);
+  EXPECT_DOUBLE_EQ(t.ttft_sent_us, 59e3);
+  EXPECT_DOUBLE_EQ(t.ttft_server_us, 55e3);
+  EXPECT_DOUBLE_EQ(t.prefill_us, 35e3);  // and no time to first token
+  EXPECT_DOUBLE_EQ(t.total_us, 62e3);
+  EXPECT_DOUBLE_EQ(of_spans(spans).ttft_us, 62e3);
+  // A later token's way back is no part of the first one's.
+  std::vector<StageSpan> longer = spans;
+  longer.push_back({1, Stage::kDecodeRound, 62 * kMs, 70 * kMs});
+  longer.push_back({1, Stage::kSampling, 70 * kMs, 71 * kMs});
+  longer.push_back({1, Stage::kNetworkWait, 71 * kMs, 74 * kMs});
+  EXPECT_DOUBLE_EQ(request_times(longer, 1).ttft_us, 62e3);
+  EXPECT_DOUBLE_EQ(request_times(longer, 1).tpot_us, 12e3);
+}
+
+TEST(RequestTimes, A22_a_request_that_is_put_back_queues_twice) {
+  const std::vector<StageSpan> spans = {
+      {1, Stage::kQueue, 10 * kMs, 12 * kMs},      {1, Stage::kPrefill, 12 * kMs, 60 * kMs},
+      {1, Stage::kQueue, 60 * kMs, 70 * kMs},      {2, Stage::kQueue, 60 * kMs, 90 * kMs},
+      {1, Stage::kPrefill, 70 * kMs, 80 * kMs},    {1, Stage::kSampling, 80 * kMs, 81 * kMs},
+      {1, Stage::kDecodeRound, 81 * kMs, 90 * kMs}};
+  const RequestTimes t = request_times(spans, 1);
+  EXPECT_DOUBLE_EQ(t.queue_us, 12e3);
+  EXPECT_DOUBLE_EQ(t.prefill_us, 69e3);
+  EXPECT_EQ(t.clock_errors, 0);
+}
+
+TEST(RequestTimes, A22_a_span_that_ends_before_it_begins_is_counted_and_in_no_figure) {
+  const std::vector<StageSpan> spans = {{1, Stage::kQueue, 60 * kMs, 12 * kMs},
+                                        {1, Stage::kQueue, 12 * kMs, 13 * kMs},
+                                        {1, Stage::kPrefill, 13 * kMs, 20 * kMs},
+                                        {1, Stage::kSampling, 20 * kMs, 21 * kMs},
+                                        {2, Stage::kSampling, 30 * kMs, 29 * kMs}};
+  const RequestTimes t = request_times(spans, 1);
+  EXPECT_EQ(t.clock_errors, 1);
+  EXPECT_DOUBLE_EQ(t.queue_us, 1e3);
+  EXPECT_DOUBLE_EQ(t.total_us, 9e3);
+  EXPECT_EQ(request_times(spans, 2).clock_errors, 1);
+  EXPECT_EQ(of_spans(spans).clock_errors, 2);
+  EXPECT_NE(profile_json(of_spans(spans)).find("\"clock_errors\": 2"), std::string::npos);
 }
 
 TEST(Profile, A22_times_are_of_one_request_and_another_does_not_enter) {

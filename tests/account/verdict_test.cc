@@ -58,6 +58,21 @@ TEST(Verdict, A16_a_time_below_its_own_limit_is_a_defect) {
   EXPECT_TRUE(judge(c, flat(4.5e12), measured(1)).defect);     // milliseconds taken for microseconds
 }
 
+TEST(Verdict, A16_a_time_a_thousand_times_its_limit_is_a_defect_as_well) {
+  Cost c;
+  c.read_bytes[size_t(kWeights)] = 4500000000;  // 1000 us
+  EXPECT_FALSE(judge(c, flat(4.5e12), measured(990e3)).defect);
+  const Verdict late = judge(c, flat(4.5e12), measured(1010e3));  // milliseconds printed for seconds
+  EXPECT_TRUE(late.defect);
+  EXPECT_STREQ(defect_text(late),
+               "below a thousandth of its limit: unit or count is wrong, or the run stood still");
+  EXPECT_STREQ(defect_text(judge(c, flat(4.5e12), measured(10))), "above its limit: count or level is wrong");
+  EXPECT_STREQ(defect_text(judge(c, flat(4.5e12), measured(2000))), "");
+  // 1e-9 tokens a second.
+  EXPECT_TRUE(judge(c, flat(4.5e12), measured(1e15)).defect);
+  EXPECT_FALSE(judge({}, flat(4.5e12), measured(1e9)).defect) << "without a limit nothing is known";
+}
+
 TEST(Verdict, A17_leaving_the_scales_out_reads_three_percent_low) {
   Cost c;
   c.read_bytes[size_t(kWeights)] = 33554432;
@@ -88,7 +103,7 @@ TEST(Verdict, A25_limit_and_losses_are_the_measured_time_exactly) {
   c.flops[size_t(Engine::kF32)] = 1 << 22, c.executed_flops[size_t(Engine::kF32)] = 1 << 23;
   for (const double us : {1.0, 50.0, 120.0, 333.3, 1e6}) {
     Occasion o = measured(us);
-    o.barrier_us = 10, o.imbalance_us = 20, o.occupancy_us = 7, o.kernel_flops = 2e10, o.calls = 3;
+    o.barrier_us = 10, o.imbalance_us = 20, o.occupancy_us = 7, o.kernel_us = 250, o.calls = 3;
     const Verdict v = judge(c, flat(1e10, 1e11), o);
     EXPECT_NEAR(v.limit_us + sum_of_losses(v), us, 1e-9 * us) << us;
     for (size_t i = 0; i + 1 < kLosses; ++i) EXPECT_GE(v.loss_us[i], 0) << loss_name(Loss(i));
@@ -123,6 +138,35 @@ TEST(Verdict, A25_padding_that_was_executed_is_a_loss_of_shape) {
   EXPECT_DOUBLE_EQ(v.compute_us, 100);
   EXPECT_NEAR(v.loss(Loss::kShape), 50, 1e-9);
   EXPECT_NEAR(v.loss(Loss::kUnexplained), 50, 1e-9);
+}
+
+TEST(Verdict, A25_conversion_is_what_the_kernel_itself_takes_beyond_limit_and_padding) {
+  Cost c;
+  c.flops[size_t(Engine::kF32)] = 1000000, c.executed_flops[size_t(Engine::kF32)] = 1200000;
+  Occasion o = measured(200);
+  o.kernel_us = 150;  // its padding included
+  const Verdict v = judge(c, flat(1e12, 1e10), o);
+  EXPECT_DOUBLE_EQ(v.limit_us, 100);
+  EXPECT_NEAR(v.loss(Loss::kShape), 20, 1e-9);
+  EXPECT_NEAR(v.loss(Loss::kConversion), 30, 1e-9);
+  EXPECT_NEAR(v.loss(Loss::kUnexplained), 50, 1e-9);
+  // Whatever the run took: what was probed before it does not grow with it.
+  for (const double us : {400.0, 1e4, 1e6}) {
+    o.measured_us = us;
+    const Verdict slow = judge(c, flat(1e12, 1e10), o);
+    EXPECT_NEAR(slow.loss(Loss::kConversion), 30, 1e-9);
+    EXPECT_NEAR(slow.loss(Loss::kUnexplained), us - 150, 1e-6);
+  }
+}
+
+TEST(Verdict, a_kernel_that_waits_for_memory_anyway_loses_nothing_by_its_own_work) {
+  Cost c;
+  c.read_bytes[size_t(kWeights)] = 1000000;
+  Occasion o = measured(130);
+  o.kernel_us = 90;  // below the 100 of the limit
+  const Verdict v = judge(c, flat(1e10), o);
+  EXPECT_EQ(v.loss(Loss::kConversion), 0);
+  EXPECT_NEAR(v.loss(Loss::kUnexplained), 30, 1e-9);
 }
 
 TEST(Verdict, bytes_are_priced_at_the_level_where_they_live) {

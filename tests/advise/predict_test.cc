@@ -137,7 +137,7 @@ TEST(Predict, fusing_two_calls_saves_between_a_read_and_the_shorter_call) {
   Profile p = example_profile();
   ProfilePhase& decode = p.phases[1];
   Cost moved;
-  moved.read_bytes[at(DataClass::kActivations)] = moved.written_bytes[at(DataClass::kActivations)] = 32768;
+  moved.read_bytes[at(DataClass::kActivations)] = moved.written_bytes[at(DataClass::kActivations)] = 3276800;
   decode.rows.insert(decode.rows.begin(), example_row(p.machine, 2, "add", "1x4096", "", 8, moved, 4000, 0));
   decode.rows.insert(decode.rows.begin(),
                      example_row(p.machine, 2, "rms_norm", "1x4096", "f32", 8, moved, 6000, 0));

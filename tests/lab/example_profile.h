@@ -1,6 +1,8 @@
 #pragma once
 // A small account made by hand: a machine of round figures, one request, a prefill and two decode steps.
 
+#include <cstdio>
+
 #include "lab/profile.h"
 
 namespace ridge {
@@ -19,10 +21,11 @@ inline Machine example_machine() {
                {512 << 20, threads == 1 ? 10.0 : 15.0, 8, 8}};
     c.flops = {100e9 * n, 200e9 * n, 0, 400e9 * n, 0};
     m.by_threads.push_back(c);
-    for (const int64_t rows : {1, 128}) {
-      m.kernels.push_back({"linear", "linear_f32", "q4_1", rows, threads, 40e9 * n});
-      m.kernels.push_back({"linear", "linear_i8", "i8 q4_1", rows, threads, 200e9 * n});
-    }
+  }
+  for (const int64_t rows : {1, 128}) {
+    const double flops = 2e6 * static_cast<double>(rows);
+    m.kernels.push_back({"linear", "linear_f32", "q4_1", {rows, 1000}, {{flops, flops / 40e3}}});
+    m.kernels.push_back({"linear", "linear_i8", "i8 q4_1", {rows, 1000}, {{flops, flops / 200e3}}});
   }
   return m;
 }
@@ -31,7 +34,8 @@ inline size_t at(DataClass c) {
   return static_cast<size_t>(c);
 }
 
-/// Judged as Profiler::finish judges. `time_us` is of all calls.
+/// Judged as Profiler::finish judges. `time_us` is of all calls; `kernel_flops` the kernel's pace, 0:
+/// unknown.
 inline ProfileRow example_row(const Machine& m, int threads, std::string op, std::string shape,
                               std::string formats, int64_t calls, const Cost& cost, double time_us,
                               int64_t reuse_bytes, double kernel_flops = 0) {
@@ -40,7 +44,10 @@ inline ProfileRow example_row(const Machine& m, int threads, std::string op, std
   r.kernel = r.op + "_kernel";
   r.calls = calls, r.cost = cost, r.time_us = time_us;
   r.occasion.measured_us = time_us, r.occasion.calls = calls, r.occasion.reuse_bytes = reuse_bytes;
-  r.occasion.kernel_flops = kernel_flops;
+  if (kernel_flops > 0) r.occasion.kernel_us = static_cast<double>(cost.total_flops()) / kernel_flops * 1e6;
+  long tokens = 0, out = 0, in = 0;
+  if (r.op == "linear" && std::sscanf(r.shape.c_str(), "%ldx%ldx%ld", &tokens, &out, &in) == 3)
+    r.pace_dims = {tokens, in};
   if (threads > 1) r.occasion.barrier_us = static_cast<double>(calls);
   r.verdict = judge(cost, m.at(threads), r.occasion);
   return r;

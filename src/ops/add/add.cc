@@ -19,6 +19,7 @@ Operator<AddArgs> describe_add() {
   op.case_dims = "rows columns";
   op.cases = {
       {{0, 8}}, {{1, 1}}, {{3, 7}}, {{2, 46}}, {{5, 576}}, {{1, 4096}, kBench}, {{512, 4096}, kBench}};
+  op.pace = {{{1, 1024}}, {{32, 1024}}};
   op.tolerance = exact<A>();
   return op;
 }

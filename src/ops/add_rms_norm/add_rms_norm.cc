@@ -41,6 +41,8 @@ Operator<AddRmsNormArgs> describe_add_rms_norm() {
               {{3, 40}, 0, [](A& a) { a.weight_offset = 1, a.epsilon = 1e-6f; }, "gemma"},
               {{1, 4096}, kBench},
               {{512, 576}, kBench}};
+  op.pace_dims = [](const A& a) { return std::vector<int64_t>{a.a.dim(1)}; };
+  op.pace = {{{1, 256}}, {{64, 256}}, {{1, 1024}}, {{32, 1024}}};
   // The reference rounds each sum to f32 as the kernel does, so sum is exact; y as in rms_norm.
   op.tolerance = {[](const Judged<A>& j, Tensor A::*out, int64_t r, int64_t h, int64_t, int64_t) {
     if (out == &A::sum) return 0.0;

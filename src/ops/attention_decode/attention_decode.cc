@@ -68,6 +68,13 @@ Operator<A> describe_attention_decode() {
               {{2, 2, 1, 576, 40, 3, 20}},
               {{1, 9, 3, 64, 2048, 16, 2048}, kBench, nullptr, "SmolLM2-135M, 32k"},
               {{1, 32, 8, 128, 2048, 16, 2048}, kBench, nullptr, "32k"}};
+  op.pace_dims = [](const A& a) {
+    return std::vector<int64_t>{a.q.dim(2), a.q.dim(1) / std::max<int64_t>(a.k_pages.dim(1), 1)};
+  };
+  // A cache of one block, and one of two splits.
+  for (const int64_t head_dim : {64, 128, 256})
+    for (const int64_t group : {1, 2, 3, 4, 6, 8})
+      for (const int64_t pages : {4, 36}) op.pace.push_back({{1, group, 1, head_dim, pages, 16, pages}});
   op.prepare = prepare;
   op.choice_exists = [](const A& a) { return scales_fit(a); };
   op.tolerance = tolerance();

@@ -90,6 +90,16 @@ Operator<A> describe_attention_prefill() {
               {{1, 2, 2, 2, 1, 576, 40, 3, 30}},
               {{1, 2, 512, 9, 3, 64, 32, 16, 32}, kBench, nullptr, "SmolLM2-135M"},
               {{1, 2, 512, 32, 8, 128, 64, 16, 64}, kBench}};
+  op.pace_dims = [](const A& a) {
+    return std::vector<int64_t>{a.q.dim(2), a.q.dim(1) / std::max<int64_t>(a.k_pages.dim(1), 1),
+                                a.q.dim(0) / std::max<int64_t>(a.kv_length.dim(0), 1)};
+  };
+  // Chunks at the start of a prompt and behind a past.
+  for (const int64_t head_dim : {64, 128, 256})
+    for (const int64_t group : {1, 3, 8})
+      for (const auto& [tokens, pages] :
+           {std::pair<int64_t, int64_t>{16, 1}, {16, 32}, {128, 8}, {128, 32}, {512, 32}})
+        op.pace.push_back({{1, 2, tokens, group, 1, head_dim, pages, 16, pages}});
   op.prepare = prepare;
   op.choice_exists = [](const A& a) { return scales_fit(a); };
   op.tolerance = tolerance();

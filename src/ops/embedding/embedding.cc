@@ -43,6 +43,7 @@ Operator<EmbeddingArgs> describe_embedding() {
               {{2, 33, 256}, 0, [](A& a) { a.scale = 16; }, "scaled"},
               {{1, 49152, 576}, kBench},
               {{512, 49152, 576}, kBench}};
+  op.pace = {{{1, 64, 1024}}, {{64, 64, 1024}}};
   op.prepare = fill_ids;
   // Types with a minimum round once when decoded; the scale rounds once.
   op.tolerance = f32_roundings<A>(2);

@@ -94,6 +94,10 @@ Operator<A> describe_kv_write() {
               {{9, 2, 128, 4, 16}},
               {{1, 3, 64, 64, 16}, kBench},
               {{512, 3, 64, 64, 16}, kBench}};
+  op.pace_dims = [](const A& a) { return std::vector<int64_t>{a.k.dim(1), a.k.dim(2)}; };
+  for (const int64_t kv_heads : {1, 3, 8})
+    for (const int64_t head_dim : {64, 256})
+      for (const int64_t tokens : {1, 64}) op.pace.push_back({{tokens, kv_heads, head_dim, 8, 16}});
   op.prepare = prepare;
   op.choice_exists = [](const A& a) {
     return scales_fit(a.k_pages, a.k_scale) && scales_fit(a.v_pages, a.v_scale);

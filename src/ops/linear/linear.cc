@@ -110,6 +110,10 @@ Operator<LinearArgs> describe_linear() {
               {{512, 2048, 2048, 64}, kBench},
               {{1, 1536, 576, 18}, kBench},
               {{512, 1536, 576, 18}, kBench}};
+  op.pace_dims = [](const A& a) { return std::vector<int64_t>{a.x.dim(0), a.x.dim(1)}; };
+  for (const int64_t tokens : {1, 8, 32, 128})
+    for (const int64_t in : {512, 1536})
+      for (const int64_t out : {32, 96}) op.pace.push_back({{tokens, out, in, in / 32}});
   op.choice_exists = [](const A& a) {
     if (a.x.dtype != kI8) return !a.x_scale;
     return is_block_quantized(a.w.dtype) && a.x_scale && a.x_scale.dim(1) == a.x.dim(1) / 32;

@@ -42,6 +42,7 @@ Operator<QuantizeRowsArgs> describe_quantize_rows() {
       {{2, 64, 64, 2}, 0, [](A& a) { set_row(a, 0, 3e38); }, "near the largest f32"},
       {{1, 2048, 2048, 64}, kBench},
       {{512, 2048, 2048, 64}, kBench}};
+  op.pace = {{{1, 1024, 1024, 32}}, {{32, 1024, 1024, 32}}};
   op.tolerance = exact<A>();
   op.check = [](const A& a, const Dims& d) -> Status {
     const int64_t wanted = (a.x.dim(1) + 31) / 32 * 32;

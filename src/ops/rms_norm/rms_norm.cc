@@ -30,6 +30,8 @@ Operator<RmsNormArgs> describe_rms_norm() {
               {{1, 4096}, kBench},
               {{64, 4096}, kBench},
               {{512, 576}, kBench}};
+  op.pace_dims = [](const A& a) { return std::vector<int64_t>{a.x.dim(1)}; };
+  op.pace = {{{1, 256}}, {{64, 256}}, {{1, 1024}}, {{32, 1024}}};
   // The sum of `hidden` squares is off by (hidden + 2) u, its root by half of that; four roundings follow.
   op.tolerance = {[](const Judged<A>& j, Tensor A::*out, int64_t r, int64_t h, int64_t, int64_t) {
                     return (0.5 * static_cast<double>(j.dims["hidden"]) + 7) * 0x1p-24 *

@@ -68,6 +68,11 @@ Operator<RopeArgs> describe_rope() {
               {{2, 2, 1200, 600}, 0, interleaved, "more pairs than one table holds"},
               {{1, 32, 128, 64}, kBench},
               {{512, 9, 64, 32}, kBench}};
+  // The sines of a token serve all of its heads.
+  op.pace_dims = [](const A& a) { return std::vector<int64_t>{a.x.dim(1), a.frequencies.dim(0)}; };
+  for (const int64_t heads : {1, 3, 9, 32})
+    for (const int64_t pairs : {32, 64, 128})
+      for (const int64_t tokens : {1, 32}) op.pace.push_back({{tokens, heads, 2 * pairs, pairs}});
   op.prepare = prepare;
   op.tolerance = {bound, false};
   op.check = check;

@@ -1,0 +1,43 @@
+#pragma once
+// Pace: how fast a kernel is by itself, without waiting for memory or for other threads.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "account/cost.h"
+
+namespace ridge {
+
+struct Machine;
+
+/// One measured call: `work` as pace_work() counts it, and the microseconds that it took.
+struct PacePoint {
+  double work = 0, us = 0;
+};
+
+/// A kernel on one thread, with every operand in that core's own caches: what its instructions allow, those
+/// that unpack, convert, transpose and find addresses included.
+struct KernelPace {
+  std::string op, kernel, formats;  // "linear", "linear_int8_rows16", "i8 q4_1"
+  std::vector<int64_t> dims;        // AnyOperator::pace_dims
+  std::vector<PacePoint> points;    // ascending work
+};
+
+struct PaceQuery {
+  std::string_view op, kernel, formats;  // kernel "": whichever was measured with these formats
+  std::vector<int64_t> dims;
+};
+
+/// What a kernel's time goes with: useful FLOPs; the bytes of operators that count none.
+double pace_work(const Cost& cost);
+
+/// Microseconds that one call of `work` takes `threads` threads at the kernel's own pace; 0: not measured.
+/// Of the measured dims the nearest (by ratios) stand for the others. Between two amounts of work, and beyond
+/// them, time is a line: a fixed part and one that grows; never less than nothing for the fixed part. Threads
+/// with caches of their own share the work evenly, and are as fast as the machine's arithmetic says they are
+/// together.
+double kernel_us(const Machine& machine, const PaceQuery& query, double work, int threads);
+
+}  // namespace ridge

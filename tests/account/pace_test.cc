@@ -1,0 +1,185 @@
+// The probe's pace of a kernel explains that kernel's own time and nothing else: a kernel that is slower than
+// it was when probed, or whose core is shared, shows as unexplained and never as conversion.
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <cmath>
+#include <thread>
+
+#include "account/recorder.h"
+#include "lab/probe_kernels.h"
+#include "lab/profile.h"
+#include "ops/registry.h"
+
+namespace ridge {
+
+/// y = x after a chain of roots: nothing but a kernel's own instructions, as many as `repeats` says.
+struct SpinArgs {
+  Tensor y, x;
+};
+RIDGE_OPERATOR(SpinArgs, describe_spin)
+
+namespace {
+
+int repeats = 1;
+
+Status spin(Stream&, const SpinArgs& a) {
+  for (int r = 0; r < repeats; ++r)
+    for (int64_t i = 0; i < a.x.dim(0); ++i) {
+      float v = std::fabs(a.x.as<float>()[i]);
+      for (int k = 0; k < 8; ++k) v = std::sqrt(v + 1);
+      a.y.as<float>()[i] = v;
+    }
+  return {};
+}
+
+Registered<SpinArgs>& spin_operator() {
+  static Registered<SpinArgs>* const op = [] {
+    auto* made = new Registered<SpinArgs>(describe_spin());
+    made->add("cpu", Isa::scalar, [](Kernels<SpinArgs>& kernels) {
+      kernels.add(
+          "spin_roots", [](const SpinArgs&) { return Decline{}; }, spin);
+    });
+    return made;
+  }();
+  return *op;
+}
+
+}  // namespace
+
+Operator<SpinArgs> describe_spin() {
+  Operator<SpinArgs> op;
+  op.name = "spin";
+  op.operands = {{"y", &SpinArgs::y, kOut, kActivations, "n", {kF32}},
+                 {"x", &SpinArgs::x, kIn, kActivations, "n", {kF32}}};
+  op.flops = [](const Dims& d) { return 16 * d["n"]; };
+  op.case_dims = "n";
+  op.pace = {{{256}}, {{1024}}};
+  return op;
+}
+template <>
+AnyOperator& registered<SpinArgs>() {
+  return spin_operator();
+}
+
+namespace {
+
+Machine made_up() {
+  ThreadCeilings c;
+  c.threads = 1;
+  c.curve = {{1 << 10, 1000, 1000, 1000}, {int64_t{1} << 40, 1000, 1000, 1000}};
+  c.flops.fill(1e12);
+  Machine m;
+  m.by_threads = {c};
+  return m;
+}
+
+class ProbedKernel : public testing::Test {
+ protected:
+  std::unique_ptr<CpuDevice> device_ = CpuDevice::create({.threads = 1}).take();
+  Machine machine_ = made_up();
+
+  void SetUp() override {
+    repeats = 1;
+    auto measured = measure_pace(*device_, {&spin_operator()}, {});
+    ASSERT_TRUE(measured.ok()) << measured.status().message();
+    ASSERT_EQ(measured->size(), 1u);
+    EXPECT_EQ(measured->front().kernel, "spin_roots");
+    ASSERT_EQ(measured->front().points.size(), 2u);
+    EXPECT_EQ(measured->front().points[0].work, 16 * 256);
+    machine_.kernels = measured.take();
+  }
+
+  /// The row of one call of `n` elements: of `runs`, the one that took least.
+  ProfileRow row(int64_t n, int runs) {
+    StepPlan plan(*device_);
+    const Tensor x = plan.named("x", kF32, {n}), y = plan.named("y", kF32, {n});
+    plan.call("spin", SpinArgs{y, x});
+    EXPECT_TRUE(plan.finish({}).ok());
+    const auto stream = device_->create_stream().take();
+    stream->set_metering(true);
+    ProfileRow best;
+    for (int i = 0; i < runs; ++i) {
+      StepFacts facts;
+      facts.phase = Phase::kDecode, facts.decode_tokens = 1;
+      facts.calls.resize(1);
+      facts.begin_ns = facts.calls_begin_ns = now_ns();
+      EXPECT_TRUE(plan.run(*stream, &facts.calls).ok());
+      facts.end_ns = now_ns();
+      Profiler profiler(false);
+      profiler.on_step(facts, plan);
+      const Profile p = profiler.finish(machine_, 1);
+      if (i == 0 || p.phases[0].rows[0].time_us < best.time_us) best = p.phases[0].rows[0];
+    }
+    EXPECT_EQ(best.op, "spin");
+    return best;
+  }
+};
+
+TEST_F(ProbedKernel, is_explained_by_its_own_pace) {
+  const ProfileRow r = row(2048, 60);
+  EXPECT_GT(r.verdict.loss(Loss::kConversion), 0.5 * r.time_us);
+  EXPECT_LT(r.verdict.loss(Loss::kUnexplained), 0.3 * r.time_us);
+}
+
+TEST_F(ProbedKernel, that_became_slower_is_unexplained_and_not_conversion) {
+  const ProfileRow before = row(2048, 60);
+  repeats = 4;
+  const ProfileRow after = row(2048, 60);
+  ASSERT_GT(after.time_us, 2.5 * before.time_us);
+  EXPECT_LE(after.verdict.loss(Loss::kConversion), 1.02 * after.occasion.kernel_us);
+  EXPECT_DOUBLE_EQ(after.occasion.kernel_us, before.occasion.kernel_us);
+  // All that was added.
+  EXPECT_GT(after.verdict.loss(Loss::kUnexplained), 0.85 * (after.time_us - before.time_us));
+  EXPECT_GT(after.verdict.loss(Loss::kUnexplained), 0.5 * after.time_us);
+}
+
+TEST_F(ProbedKernel, on_a_core_that_another_thread_uses_is_unexplained) {
+  cpu_set_t all, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  std::atomic<bool> stop{false};
+  std::thread neighbour([&] {  // inherits the core
+    while (!stop.load(std::memory_order_relaxed)) {
+    }
+  });
+  // Long enough for several turns of the two.
+  const auto n = static_cast<int64_t>(60e3 / kernel_us(machine_, {"spin", "", "", {}}, 16 * 1e6, 1) * 1e6);
+  const ProfileRow r = row(n, 3);
+  stop = true;
+  neighbour.join();
+  sched_setaffinity(0, sizeof all, &all);
+  EXPECT_GT(r.verdict.loss(Loss::kUnexplained), 0.25 * r.time_us) << r.time_us << " us";
+  EXPECT_LE(r.verdict.loss(Loss::kConversion), r.occasion.kernel_us);
+}
+
+TEST(MeasuredPace, has_every_kv_format_and_the_dims_that_the_account_asks_for) {
+  const auto device = CpuDevice::create({.threads = 1}).take();
+  PaceOptions quick;
+  quick.seconds_per_point = 0;
+  const auto measured = measure_pace(*device, {find_operator("kv_write")}, quick);
+  ASSERT_TRUE(measured.ok()) << measured.status().message();
+  std::set<std::string> formats;
+  for (const KernelPace& k : *measured) {
+    formats.insert(k.formats);
+    EXPECT_EQ(k.kernel, "kv_write_by_token");
+    ASSERT_EQ(k.points.size(), 2u);
+    EXPECT_LT(k.points[0].work, k.points[1].work);
+    EXPECT_GT(k.points[0].us, 0);
+    EXPECT_EQ(k.dims.size(), 2u);
+  }
+  EXPECT_EQ(formats, (std::set<std::string>{"f32 f32", "f16 f16", "bf16 bf16", "i8 i8"}));
+}
+
+TEST(MeasuredPace, the_operators_of_a_step_say_on_what_to_measure_them) {
+  for (const char* op :
+       {"add", "add_rms_norm", "attention_decode", "attention_prefill", "embedding", "gather_rows",
+        "gelu_mul", "kv_write", "linear", "quantize_rows", "rms_norm", "rope", "sample", "silu_mul"})
+    EXPECT_GT(find_operator(op)->pace_cases(), 0u) << op;
+}
+
+}  // namespace
+}  // namespace ridge
