@@ -8,6 +8,7 @@
 #include "account/recorder.h"
 #include "account/verdict.h"
 #include "lab/formats_of.h"
+#include "lab/statistics.h"
 #include "lab/workload_json.h"
 #include "verbs.h"
 
@@ -27,12 +28,7 @@ struct Options {
   double seconds = 0.2;
 };
 
-double median(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return v.size() % 2 ? v[v.size() / 2] : (v[v.size() / 2 - 1] + v[v.size() / 2]) / 2;
-}
-
-/// Prompt and output apart, `runs` times after one unseen run: medians and the range.
+/// Prompt and output apart, `runs` times after a first run that is shown apart: medians and the range.
 Status bench_model(const Options& o) {
   RIDGE_ASSIGN(SessionOptions options, o.common.session());
   options.engine.max_sequences = std::max<int64_t>(1, o.workload.batch);
@@ -51,18 +47,14 @@ Status bench_model(const Options& o) {
     begin = now_ns();
     RIDGE_TRY(run_workload(session->engine(), one, w, interrupted));
     const double decode_s = double(now_ns() - begin) / 1e9;
-    if (run < 0) continue;
     pp.push_back(double(prompt.size()) * double(w.batch) / prefill_s);
     tg.push_back(double(w.output_tokens) * double(w.batch) / decode_s);
   }
   const Workload w = describe_workload(*session, prompt, o.workload);
-  const auto [pp_low, pp_high] = std::minmax_element(pp.begin(), pp.end());
-  const auto [tg_low, tg_high] = std::minmax_element(tg.begin(), tg.end());
+  const Runs prefill = runs_of(pp), decode = runs_of(tg);
   if (o.common.json) {
-    Json j = {{"pp", median(pp)},
-              {"pp_range", {*pp_low, *pp_high}},
-              {"tg", median(tg)},
-              {"tg_range", {*tg_low, *tg_high}},
+    Json j = {{"pp", prefill.value}, {"pp_range", {prefill.least, prefill.most}}, {"pp_first", prefill.first},
+              {"tg", decode.value},  {"tg_range", {decode.least, decode.most}},   {"tg_first", decode.first},
               {"runs", o.runs}};
     j["workload"] = workload_json(w);
     std::printf("%s\n", j.dump().c_str());
@@ -70,10 +62,12 @@ Status bench_model(const Options& o) {
     std::printf("%s: weights %s, KV %s, activations %s, %s, batch %lld\n", w.model.c_str(),
                 w.weight_format.c_str(), w.kv_format.c_str(), w.activation_format.c_str(), w.device.c_str(),
                 static_cast<long long>(w.batch));
-    std::printf("  prefill %lld tokens: %.1f tokens/s (%.1f to %.1f)\n",
-                static_cast<long long>(w.prompt_tokens), median(pp), *pp_low, *pp_high);
-    std::printf("  decode  %lld tokens: %.1f tokens/s (%.1f to %.1f), median of %d\n",
-                static_cast<long long>(w.output_tokens), median(tg), *tg_low, *tg_high, o.runs);
+    std::printf("  prefill %lld tokens: %.1f tokens/s (%.1f to %.1f; first run %.1f)\n",
+                static_cast<long long>(w.prompt_tokens), prefill.value, prefill.least, prefill.most,
+                prefill.first);
+    std::printf("  decode  %lld tokens: %.1f tokens/s (%.1f to %.1f; first run %.1f), median of %d\n",
+                static_cast<long long>(w.output_tokens), decode.value, decode.least, decode.most,
+                decode.first, o.runs);
   }
   return {};
 }

@@ -12,6 +12,19 @@ double median(std::vector<double> v) {
   return v.size() % 2 == 1 ? v[half] : (v[half - 1] + v[half]) / 2;
 }
 
+Runs runs_of(const std::vector<double>& values) {
+  Runs r;
+  if (values.empty()) return r;
+  r.first = values.front();
+  const std::vector<double> others(values.begin() + 1, values.end());
+  r.n = static_cast<int64_t>(others.size()), r.value = median(others);
+  if (r.n > 0) {
+    const auto [least, most] = std::minmax_element(others.begin(), others.end());
+    r.least = *least, r.most = *most;
+  }
+  return r;
+}
+
 double percentile(std::vector<double> v, double share) {
   if (v.empty()) return 0;
   std::sort(v.begin(), v.end());

@@ -15,6 +15,15 @@ struct Interval {
 /// Median of a copy; the mean of the two middle values when their number is even. 0 of none.
 double median(std::vector<double> values);
 
+/// Runs of one thing with the first apart: it makes plans, allocates and touches memory for the first time,
+/// and says nothing about the others.
+struct Runs {
+  double first = 0;
+  double value = 0, least = 0, most = 0;  // median and range of the others; 0 of none
+  int64_t n = 0;                          // of the others
+};
+Runs runs_of(const std::vector<double>& values);
+
 /// Value of rank ceil(share n), 1-based: P99 of 1,000 values is the 990th. 0 of none.
 double percentile(std::vector<double> values, double share);
 

@@ -13,6 +13,17 @@ TEST(Statistics, median_of_odd_even_and_no_values) {
   EXPECT_EQ(median({}), 0);
 }
 
+TEST(Statistics, A28_the_first_run_is_shown_apart_and_in_no_other_figure) {
+  const Runs r = runs_of({582, 202, 196});
+  EXPECT_EQ(r.first, 582);
+  EXPECT_EQ(r.value, 199);
+  EXPECT_EQ(r.least, 196);
+  EXPECT_EQ(r.most, 202);
+  EXPECT_EQ(r.n, 2);
+  EXPECT_EQ(runs_of({582}).n, 0) << "a first run alone says nothing";
+  EXPECT_EQ(runs_of({}).first, 0);
+}
+
 TEST(Statistics, A29_p99_is_the_990th_of_a_thousand) {
   std::vector<double> v(980, 50.0);
   v.insert(v.end(), 20, 2050.0);
