@@ -31,14 +31,6 @@ std::string date_now() {
   return date;
 }
 
-std::string command_line(const AdviseVerb& o) {
-  const WorkloadOptions& w = o.wanted.workload;
-  std::string out = text("ridge advise --prompt-tokens ", w.prompt_tokens, " --output-tokens ",
-                         w.output_tokens, " --batch ", w.batch);
-  for (const std::string& lever : o.levers) out += text(" --lever ", lever);
-  return out;
-}
-
 /// Two engines at once: each with the room that the workload needs, not the model's whole context.
 void make_room(const WorkloadOptions& w, EngineOptions* engine) {
   engine->max_sequences = std::max<int64_t>(1, w.batch);
@@ -67,7 +59,7 @@ Status advise_verb(AdviseVerb o) {
   RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, isa_name(session->device().target().isa)));
   o.wanted.experiment = !o.predict_only;
   o.wanted.date = date_now(), o.wanted.commit = machine.commit;
-  o.wanted.command = command_line(o), o.wanted.interrupted = interrupted;
+  o.wanted.command = command_line(), o.wanted.interrupted = interrupted;
   if (stderr_is_terminal())
     o.wanted.progress = [](const char* what, double share) {
       std::fprintf(stderr, "\r%s %3.0f %%\x1b[K", what, 100 * share);

@@ -2,7 +2,10 @@
 
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
+#include <iostream>
 
+#include "numbers.h"
 #include "verbs.h"
 
 namespace ridge::app {
@@ -18,7 +21,8 @@ void watch_interrupts() {
   struct sigaction action = {};
   // The second Ctrl-C ends the program at once.
   action.sa_handler = [](int) { g_interrupted = 1; };
-  action.sa_flags = SA_RESETHAND | SA_RESTART;
+  // Without SA_RESTART, so that a chat waiting for a line ends too.
+  action.sa_flags = SA_RESETHAND;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }
@@ -32,12 +36,51 @@ Status interruption() {
   return Status(Code::kCancelled, "interrupted");
 }
 
+namespace {
+
+std::string g_command;
+
+/// The command line for provenance: paths by their last part, words with spaces quoted.
+std::string command_of(int argc, char** argv) {
+  std::string command = "ridge";
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    if (std::error_code error; word.find('/') != std::string::npos && std::filesystem::exists(word, error))
+      word = std::filesystem::path(word).filename();
+    command += word.find_first_of(" \t\n\"'") == std::string::npos && !word.empty() ? " " + word
+                                                                                    : " " + printable(word);
+  }
+  return command;
+}
+
+/// What was printed must have arrived: a full disk or a closed output is a failure.
+Status check_output() {
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return {};
+  return io_error("cannot write the output: the disk is full, or nobody reads it");
+}
+
+int report(const Status& status) {
+  if (status.ok()) return kDone;
+  std::fflush(stdout);
+  if (status.code() == Code::kCancelled) return kInterrupted;
+  std::fprintf(stderr, "ridge: %s\n", status.message().c_str());
+  return status.code() == Code::kInvalidArgument ? kUsage : kFailed;
+}
+
+}  // namespace
+
+const std::string& command_line() {
+  return g_command;
+}
+
 static int run(int argc, char** argv) {
   CLI::App cli("Ridge: LLM inference operators that account for themselves, and an engine on them.", "ridge");
   cli.require_subcommand(1);
   cli.set_version_flag("--version", RIDGE_VERSION);
   cli.footer(
-      "Exit codes: 0 done, 1 failed, 2 wrong command line, 130 interrupted.\n'ridge VERB --help' shows "
+      "Exit codes: 0 done, 1 failed, 2 what was asked for is wrong (an option, a value, a prompt), 130 "
+      "interrupted.\n'ridge VERB --help' shows "
       "options and examples.");
   const Command commands[] = {add_run(cli),   add_profile(cli), add_bench(cli), add_advise(cli),
                               add_probe(cli), add_inspect(cli), add_doctor(cli)};
@@ -45,17 +88,16 @@ static int run(int argc, char** argv) {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     const int code = cli.exit(e);
-    return code == 0 ? kDone : kUsage;
+    return code == 0 ? report(check_output()) : kUsage;
   }
+  g_command = command_of(argc, argv);
   watch_interrupts();
   for (const Command& c : commands) {
     if (!c.cli->parsed()) continue;
-    const Status status = c.chosen();
-    if (status.ok()) return kDone;
-    std::fflush(stdout);
-    if (status.code() == Code::kCancelled) return kInterrupted;
-    std::fprintf(stderr, "ridge: %s\n", status.message().c_str());
-    return kFailed;
+    Status status = check_numbers(*c.cli);
+    if (status.ok()) status = c.chosen();
+    if (status.ok()) status = check_output();
+    return report(status);
   }
   return kUsage;
 }

@@ -22,17 +22,12 @@ struct Options {
   std::string machine, report, trace;
 };
 
-std::string command_line(const Options& o) {
-  return text("ridge profile --prompt-tokens ", o.workload.prompt_tokens, " --output-tokens ",
-              o.workload.output_tokens, " --batch ", o.workload.batch);
-}
-
 Status run(const Options& o) {
   RIDGE_ASSIGN(SessionOptions options, o.common.session());
   options.engine.max_sequences = std::max<int64_t>(1, o.workload.batch);
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
   RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, isa_name(session->device().target().isa)));
-  RIDGE_ASSIGN(const Profile profile, profile_workload(*session, machine, o.workload, command_line(o)));
+  RIDGE_ASSIGN(const Profile profile, profile_workload(*session, machine, o.workload, command_line()));
   if (!o.report.empty()) RIDGE_TRY(write_file_atomically(o.report, report_html(profile, nullptr)));
   if (!o.trace.empty()) RIDGE_TRY(write_file_atomically(o.trace, trace_json(profile)));
   if (o.common.json)

@@ -1,5 +1,7 @@
 // ridge run: answers a prompt, streamed; or a chat, line by line.
 
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -7,6 +9,7 @@
 
 #include "account/recorder.h"
 #include "lab/compare.h"
+#include "lab/workload_json.h"
 #include "verbs.h"
 
 namespace ridge::app {
@@ -15,7 +18,8 @@ namespace {
 
 struct RunOptions {
   CommonOptions common;
-  std::string prompt, system;
+  std::optional<std::string> prompt;  // none: a chat
+  std::string system;
   bool raw = false;
   std::vector<std::string> compare;  // two configurations, as "isa=scalar activations=f32"
   double bound = 1e-3;
@@ -69,8 +73,15 @@ Result<Answer> generate(Session& session, std::vector<int32_t> prompt, const Run
   return answer;
 }
 
-void print_json(const Answer& a) {
-  nlohmann::ordered_json j;
+using Json = nlohmann::ordered_json;
+
+void print_line(const Json& j) {
+  std::printf("%s\n", j.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  std::fflush(stdout);
+}
+
+void print_json(Session& session, const Answer& a, const RunOptions& o) {
+  Json j;
   j["text"] = a.text;
   j["prompt_tokens"] = a.prompt_tokens;
   j["ids"] = a.ids;
@@ -78,7 +89,11 @@ void print_json(const Answer& a) {
   j["finish"] = finish_name(a.finish);
   j["ttft_us"] = double(a.first_ns - a.begin_ns) / 1e3;
   if (a.ids.size() > 1) j["tpot_us"] = double(a.end_ns - a.first_ns) / 1e3 / double(a.ids.size() - 1);
-  std::printf("%s\n", j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  Workload w = workload_of(session, session.engine().options(), session.device().describe());
+  w.prompt_tokens = a.prompt_tokens, w.output_tokens = static_cast<int64_t>(a.ids.size()), w.batch = 1;
+  w.sampling = sampling_text(o.sampling);
+  j["workload"] = workload_json(w);
+  print_line(j);
 }
 
 void print_summary(const Answer& a) {
@@ -91,21 +106,60 @@ void print_summary(const Answer& a) {
   std::fprintf(stderr, "; ended by %s]\n", finish_name(a.finish));
 }
 
+/// The prompt as the model is asked: through the file's chat template, or plain.
+Result<std::vector<int32_t>> encode(const Session& session, const std::string& prompt, const RunOptions& o) {
+  const bool plain = o.raw || !session.has_template();
+  if (plain && !o.system.empty())
+    return invalid_argument("--system goes through a chat template: ",
+                            o.raw ? "leave out --raw" : "this file has none");
+  if (plain) return session.encode_text(prompt);
+  std::vector<ChatMessage> messages;
+  if (!o.system.empty()) messages.push_back({"system", o.system});
+  messages.push_back({"user", prompt});
+  return session.encode_chat(messages);
+}
+
+Result<Answer> answer(Session& session, const std::vector<ChatMessage>& messages, const RunOptions& o) {
+  RIDGE_ASSIGN(std::vector<int32_t> ids, session.encode_chat(messages));
+  return generate(session, std::move(ids), o, !o.common.json);
+}
+
+/// A line that cannot be answered is named and left out; the chat goes on without it.
 Status chat(Session& session, const RunOptions& o) {
   std::vector<ChatMessage> messages;
   if (!o.system.empty()) messages.push_back({"system", o.system});
+  int64_t lines = 0, refused = 0;
   std::string line;
   while (!interrupted()) {
-    if (stdout_is_terminal()) std::printf("> "), std::fflush(stdout);
+    if (stdout_is_terminal() && !o.common.json) std::printf("> "), std::fflush(stdout);
     if (!std::getline(std::cin, line)) break;
     if (line.empty()) continue;
+    ++lines;
     messages.push_back({"user", line});
-    RIDGE_ASSIGN(std::vector<int32_t> ids, session.encode_chat(messages));
-    RIDGE_ASSIGN(const Answer a, generate(session, std::move(ids), o, true));
-    std::printf("\n");
-    messages.push_back({"assistant", a.text});
+    const Result<Answer> a = answer(session, messages, o);
+    if (!a.ok() && a.status().code() != Code::kInvalidArgument) return a.status();
+    if (!a.ok()) {
+      std::fprintf(stderr, "ridge: line %lld: %s\n", static_cast<long long>(lines),
+                   a.status().message().c_str());
+      ++refused, messages.pop_back();
+      continue;
+    }
+    if (o.common.json)
+      print_json(session, *a, o);
+    else
+      std::printf("\n"), std::fflush(stdout);
+    messages.push_back({"assistant", a->text});
   }
-  return interrupted() ? interruption() : Status();
+  if (interrupted()) return interruption();
+  if (refused > 0) return invalid_argument(refused, " of ", lines, " lines were not answered");
+  return {};
+}
+
+Result<int> parse_threads(const std::string& word) {
+  int threads = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), threads);
+  if (error == std::errc() && end == word.data() + word.size() && threads > 0) return threads;
+  return invalid_argument("--compare threads=", printable(word), ": use a whole number from 1");
 }
 
 /// One side of --compare: the common options with some of them changed, "isa=scalar activations=f32 kv=f32
@@ -122,9 +176,9 @@ Result<SessionOptions> side(CommonOptions common, const std::string& changes) {
       common.activations = value;
     else if (key == "kv")
       common.kv = value;
-    else if (key == "threads")
-      common.threads = std::atoi(value.c_str());
-    else if (key == "no-fuse")
+    else if (key == "threads") {
+      RIDGE_ASSIGN(common.threads, parse_threads(value));
+    } else if (key == "no-fuse")
       common.without_fusions = {value};
     else
       return invalid_argument("--compare ", printable(word),
@@ -133,15 +187,26 @@ Result<SessionOptions> side(CommonOptions common, const std::string& changes) {
   return common.session();
 }
 
-/// Runs the prompt's first step both ways and names the first call whose output differs by more than the
-/// bound.
-Status compare(const RunOptions& o) {
-  RIDGE_ASSIGN(const SessionOptions a_options, side(o.common, o.compare[0]));
-  RIDGE_ASSIGN(const SessionOptions b_options, side(o.common, o.compare[1]));
-  RIDGE_ASSIGN(const auto a, Session::open(o.common.model, a_options));
-  RIDGE_ASSIGN(const auto b, Session::open(o.common.model, b_options));
-  RIDGE_ASSIGN(const auto prompt, a->encode_text(o.prompt));
-  RIDGE_ASSIGN(const Comparison c, compare_sessions(*a, *b, prompt, o.bound));
+Json difference_json(const Difference& d) {
+  return {{"label", d.label},
+          {"op", d.op},
+          {"kernel_a", d.kernel_a},
+          {"kernel_b", d.kernel_b},
+          {"error", std::isfinite(d.error) ? Json(d.error) : Json("not finite")}};
+}
+
+void print_comparison(const Comparison& c, int64_t tokens, const RunOptions& o) {
+  if (o.common.json) {
+    Json worst = Json::array();
+    for (const Difference& d : c.worst) worst.push_back(difference_json(d));
+    return print_line({{"a", o.compare[0]},
+                       {"b", o.compare[1]},
+                       {"prompt_tokens", tokens},
+                       {"bound", o.bound},
+                       {"outputs", c.outputs},
+                       {"first", c.first ? difference_json(*c.first) : Json()},
+                       {"worst", worst}});
+  }
   for (const Difference& d : c.worst)
     std::printf("%-32s %-18s %.3e  (%s | %s)\n", d.label.c_str(), d.op.c_str(), d.error, d.kernel_a.c_str(),
                 d.kernel_b.c_str());
@@ -149,31 +214,34 @@ Status compare(const RunOptions& o) {
     std::printf("first beyond %.1e: %s, %s: %.3e (%s | %s)\n", o.bound, c.first->label.c_str(),
                 c.first->op.c_str(), c.first->error, c.first->kernel_a.c_str(), c.first->kernel_b.c_str());
   else
-    std::printf("%lld outputs of %zu tokens agree within %.1e\n", static_cast<long long>(c.outputs),
-                prompt.size(), o.bound);
+    std::printf("%lld outputs of %lld tokens agree within %.1e\n", static_cast<long long>(c.outputs),
+                static_cast<long long>(tokens), o.bound);
+}
+
+/// Runs the prompt's first step both ways and names the first call whose output differs by more than the
+/// bound.
+Status compare(const RunOptions& o) {
+  if (!o.prompt) return invalid_argument("--compare needs a prompt: give --prompt");
+  if (!(o.bound >= 0)) return invalid_argument("--bound is ", o.bound, ": use 0 or more");
+  RIDGE_ASSIGN(const SessionOptions a_options, side(o.common, o.compare[0]));
+  RIDGE_ASSIGN(const SessionOptions b_options, side(o.common, o.compare[1]));
+  RIDGE_ASSIGN(const auto a, Session::open(o.common.model, a_options));
+  RIDGE_ASSIGN(const auto b, Session::open(o.common.model, b_options));
+  RIDGE_ASSIGN(const auto prompt, encode(*a, *o.prompt, o));
+  RIDGE_ASSIGN(const Comparison c, compare_sessions(*a, *b, prompt, o.bound));
+  print_comparison(c, static_cast<int64_t>(prompt.size()), o);
   return {};
 }
 
 Status run_verb(const RunOptions& o) {
-  if (!o.compare.empty()) {
-    if (o.prompt.empty()) return invalid_argument("--compare needs a prompt: give --prompt");
-    return compare(o);
-  }
+  if (!o.compare.empty()) return compare(o);
   RIDGE_ASSIGN(const SessionOptions options, o.common.session());
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
-  if (o.prompt.empty()) return chat(*session, o);
-  std::vector<int32_t> ids;
-  if (o.raw || !session->has_template()) {
-    RIDGE_ASSIGN(ids, session->encode_text(o.prompt));
-  } else {
-    std::vector<ChatMessage> messages;
-    if (!o.system.empty()) messages.push_back({"system", o.system});
-    messages.push_back({"user", o.prompt});
-    RIDGE_ASSIGN(ids, session->encode_chat(messages));
-  }
+  if (!o.prompt) return chat(*session, o);
+  RIDGE_ASSIGN(std::vector<int32_t> ids, encode(*session, *o.prompt, o));
   RIDGE_ASSIGN(const Answer a, generate(*session, std::move(ids), o, !o.common.json));
   if (o.common.json)
-    print_json(a);
+    print_json(*session, a, o);
   else
     print_summary(a);
   return {};
@@ -213,7 +281,7 @@ Command add_run(CLI::App& cli) {
   sub->footer(
       "Examples:\n  ridge run model.gguf -p 'Why is the sky blue?'\n  ridge run model.gguf -p 'Once upon' "
       "--raw -n 64 --temperature 0.7 --seed 1\n  ridge run model.gguf < questions.txt\n  ridge run "
-      "model.gguf -p 'Once upon' --compare isa=scalar isa=avx512");
+      "model.gguf -p 'Once upon' --activations f32 --compare isa=scalar isa=avx512");
   return {sub, [o] { return run_verb(*o); }};
 }
 

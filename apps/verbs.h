@@ -12,8 +12,8 @@
 
 namespace ridge::app {
 
-/// Exit codes of every verb: 0 done, 1 it failed (one line on stderr says why), 2 the command line is wrong,
-/// 130 Ctrl-C.
+/// Exit codes of every verb: 0 done; 1 it failed; 2 what was asked for is wrong (an option, a value, a
+/// prompt); 130 Ctrl-C. With 1 and 2 one line on stderr says why.
 enum Exit : int { kDone = 0, kFailed = 1, kUsage = 2, kInterrupted = 130 };
 
 using Verb = std::function<Status()>;
@@ -50,6 +50,9 @@ struct CommonOptions {
   /// Checked and turned into what Session::open takes.
   Result<SessionOptions> session() const;
 };
+
+/// The command line as provenance carries it: paths by their last part.
+const std::string& command_line();
 
 /// Set by Ctrl-C; verbs look at it between steps.
 bool interrupted();

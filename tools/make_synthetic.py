@@ -2,7 +2,7 @@
 """Writes a GGUF model of random weights, to measure speed at a size that no small model has.
 
 usage: make_synthetic.py OUT.gguf [--type q8_0 | q4_0 | bf16] [--layers 16] [--hidden 2048] [--inner 8192] [--heads 32]
-                         [--kv-heads 8] [--vocab 49152] [--seed 1]
+                         [--kv-heads 8] [--vocab 49152] [--seed 1] [--chat-template TEXT]
 
 The defaults are a llama of 1.07 * 10^9 parameters with tied embeddings. What it answers means nothing; scales are such
 that activations keep their size from layer to layer. The vocabulary is the 256 bytes and made-up words, without merges.
@@ -56,7 +56,8 @@ def metadata(o):
         record("tokenizer.ggml.model", STRING, "gpt2"), record("tokenizer.ggml.pre", STRING, "gpt-2"),
         record("tokenizer.ggml.tokens", STRING, pieces), record("tokenizer.ggml.token_type", I32, [3] + [1] * (o.vocab - 1)),
         record("tokenizer.ggml.merges", STRING, []),
-        record("tokenizer.ggml.bos_token_id", U32, 0), record("tokenizer.ggml.eos_token_id", U32, 0)]
+        record("tokenizer.ggml.bos_token_id", U32, 0), record("tokenizer.ggml.eos_token_id", U32, 0),
+        *([record("tokenizer.chat_template", STRING, o.chat_template)] if o.chat_template else [])]
 
 
 def tensors(o):
@@ -108,6 +109,7 @@ def main():
     parser.add_argument("--type", choices=TYPES, default="q8_0")
     for name, default in (("layers", 16), ("hidden", 2048), ("inner", 8192), ("heads", 32), ("kv-heads", 8), ("vocab", 49152), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--chat-template", help="a Jinja template to put into the file")
     o = parser.parse_args()
     if min(o.layers, o.hidden, o.inner, o.heads, o.kv_heads) < 1 or o.hidden % o.heads or o.heads % o.kv_heads or o.vocab < 257:
         parser.error("sizes are 1 or more, heads divides hidden, kv-heads divides heads, vocab is 257 or more")

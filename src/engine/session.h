@@ -34,6 +34,7 @@ class Session {
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const Model& model() const { return *model_; }
   InferenceEngine& engine() { return *engine_; }
+  const InferenceEngine& engine() const { return *engine_; }
   CpuDevice& device() { return *device_; }
   bool has_template() const { return template_.has_value(); }
 

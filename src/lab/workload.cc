@@ -43,10 +43,42 @@ Workload workload_of(const Session& session, const EngineOptions& options, const
   return w;
 }
 
+std::string sampling_text(const SamplingParams& s) {
+  std::string out;
+  const auto add = [&](const char* name, auto value, auto off) {
+    if (value != off) out += text(out.empty() ? "" : ", ", name, " ", value);
+  };
+  add("repetition penalty", s.repetition_penalty, 1.0f), add("presence penalty", s.presence_penalty, 0.0f);
+  add("frequency penalty", s.frequency_penalty, 0.0f);
+  if (!s.logit_bias.empty()) add("biased tokens", s.logit_bias.size(), size_t{0});
+  if (s.temperature == 0) return out.empty() ? "greedy" : out + ", greedy";
+  add("temperature", s.temperature, 0.0f), add("top-k", s.top_k, int64_t{0}), add("top-p", s.top_p, 1.0f);
+  add("min-p", s.min_p, 0.0f);
+  return out + text(", seed ", s.seed);
+}
+
+/// Every number against its range before anything is added to it.
+static Status check_workload(const Session& session, const WorkloadOptions& o, int64_t prompt_tokens) {
+  const int64_t context = session.engine().options().kv.context;
+  const auto in = [](const char* option, int64_t v, int64_t most) {
+    return v >= 1 && v <= most ? Status() : invalid_argument(option, " is ", v, ": use 1 to ", most);
+  };
+  RIDGE_TRY(in("--batch", o.batch, limits::kBatchSequences));
+  if (o.prompt.empty()) RIDGE_TRY(in("--prompt-tokens", prompt_tokens, context));
+  RIDGE_TRY(in("--output-tokens", o.output_tokens, context));
+  if (prompt_tokens > context - o.output_tokens)
+    return invalid_argument("the prompt has ", prompt_tokens, " tokens and the answer ", o.output_tokens,
+                            ", the context holds ", context, ": ask for less, or raise --context");
+  return {};
+}
+
 Result<std::vector<int32_t>> workload_prompt(const Session& session, const WorkloadOptions& o) {
-  if (!o.prompt.empty()) return session.encode_text(o.prompt);
-  if (o.prompt_tokens < 1 || o.prompt_tokens > limits::kModelContext)
-    return invalid_argument("--prompt-tokens is ", o.prompt_tokens, ": use 1 to ", limits::kModelContext);
+  if (!o.prompt.empty()) {
+    RIDGE_ASSIGN(std::vector<int32_t> ids, session.encode_text(o.prompt));
+    RIDGE_TRY(check_workload(session, o, static_cast<int64_t>(ids.size())));
+    return ids;
+  }
+  RIDGE_TRY(check_workload(session, o, o.prompt_tokens));
   const Tokenizer& t = session.tokenizer();
   std::vector<int32_t> ids;
   Random random(o.seed);
@@ -59,7 +91,6 @@ Result<std::vector<int32_t>> workload_prompt(const Session& session, const Workl
 
 Status run_workload(InferenceEngine& engine, const std::vector<int32_t>& prompt, const WorkloadOptions& o,
                     const std::function<bool()>& interrupted) {
-  if (o.batch < 1) return invalid_argument("--batch is ", o.batch, ": use 1 or more");
   for (int64_t b = 0; b < o.batch; ++b) {
     Request r;
     r.prompt = prompt;

@@ -14,8 +14,9 @@ struct WorkloadOptions {
   uint64_t seed = 1;
 };
 
-/// The prompt's ids: the text, or a reproducible sequence of ordinary tokens. kInvalidArgument naming the
-/// option that is out of range.
+/// The prompt's ids: the text, or a reproducible sequence of ordinary tokens.
+/// kInvalidArgument, before anything is made: lengths or batch out of range, or prompt and answer together
+/// more than the context holds, with all numbers.
 Result<std::vector<int32_t>> workload_prompt(const Session& session, const WorkloadOptions& options);
 
 /// Runs `batch` requests to the end, all submitted at once; an answer goes on past end tokens, so that
@@ -29,6 +30,10 @@ Workload describe_workload(Session& session, const std::vector<int32_t>& prompt,
 
 /// Everything about a session that a figure must carry; lengths and batch are the caller's to fill in.
 Workload workload_of(const Session& session, const EngineOptions& options, const std::string& device);
+
+/// The chain in the order it is applied, as "temperature 0.7, top-k 40, seed 1"; "greedy" when it cannot
+/// draw.
+std::string sampling_text(const SamplingParams& sampling);
 
 /// A plain paragraph.
 const char* fixed_text();

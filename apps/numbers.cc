@@ -1,0 +1,38 @@
+#include "numbers.h"
+
+#include <charconv>
+#include <cmath>
+
+namespace ridge::app {
+
+namespace {
+
+template <class T>
+bool reads(std::string_view text) {
+  if (text.substr(0, 1) == "+") text.remove_prefix(1);
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return false;
+  if constexpr (std::is_floating_point_v<T>) return std::isfinite(value);
+  return true;
+}
+
+}  // namespace
+
+Status check_numbers(const CLI::App& verb) {
+  for (const CLI::Option* option : verb.get_options()) {
+    const std::string type = option->get_type_name();
+    const auto is = [&](const char* name) { return type.rfind(name, 0) == 0; };
+    for (const std::string& given : option->results()) {
+      const char* wanted = is("INT") && !reads<int64_t>(given)     ? "a whole number of 64 bits"
+                           : is("UINT") && !reads<uint64_t>(given) ? "a whole number from 0 to 2^64 - 1"
+                           : is("FLOAT") && !reads<double>(given)  ? "a finite number"
+                                                                   : nullptr;
+      if (wanted != nullptr)
+        return invalid_argument(option->get_name(), " is ", printable(given), ": use ", wanted);
+    }
+  }
+  return {};
+}
+
+}  // namespace ridge::app

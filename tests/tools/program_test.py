@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""The program as a user meets it: exit codes, numbers that do not fit, output that cannot be written, Ctrl-C, JSON.
+
+usage: program_test.py RIDGE      the built program; it runs on a model of random weights that the test makes
+"""
+import json
+import os
+import pathlib
+import pty
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RIDGE = sys.argv.pop(1) if len(sys.argv) > 1 else ""
+TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:"
+DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+
+
+class Program(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.model = os.path.join(cls.folder.name, "tiny.gguf")
+        subprocess.run([sys.executable, "-B", str(ROOT / "tools" / "make_synthetic.py"), cls.model, "--layers", "1", "--hidden", "64",
+                        "--inner", "128", "--heads", "2", "--kv-heads", "1", "--vocab", "512", "--chat-template", TEMPLATE],
+                       check=True, stdout=subprocess.DEVNULL)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def ridge(self, *arguments, **more):
+        return subprocess.run([RIDGE, *arguments], capture_output=True, text=True, timeout=100, **{"input": "", **more})
+
+    def ends(self, code, says, *arguments, **more):
+        run = self.ridge(*arguments, **more)
+        self.assertEqual(run.returncode, code, (arguments, run.stderr))
+        self.assertIn(says, run.stderr, arguments)
+        return run
+
+    def test_a_number_that_does_not_fit_is_refused_and_never_cut(self):
+        for option, value in (("--max-new-tokens", "99999999999999999999"), ("--seed", "18446744073709551616"), ("--seed", "-1"),
+                              ("--temperature", "nan"), ("--top-p", "inf"), ("--top-k", "9223372036854775808")):
+            self.ends(WRONG, value, "run", self.model, "-p", "hi", option, value)
+        self.ends(WRONG, "nan", "bench", "--op", "add", "--seconds", "nan")
+        self.ends(DONE, "", "run", self.model, "-p", "hi", "--max-new-tokens", "2", "--seed", "18446744073709551615")
+
+    def test_a_value_that_is_wrong_is_a_wrong_command_and_a_file_that_is_wrong_a_failure(self):
+        run = ("run", self.model, "-p", "hi")
+        for more, says in ((["--isa", "foo"], "foo"), (["--kv", "q4"], "q4"), (["-t", "-1"], "-1"), (["--max-new-tokens", "0"], "0"),
+                           (["--temperature", "-1"], "-1"), (["--raw", "-s", "x"], "--system"), (["--no-fuse", "zz"], "zz"),
+                           (["--compare", "kv=foo", ""], "foo"), (["--compare", "threads=abc", ""], "abc")):
+            self.ends(WRONG, says, *run, *more)
+        self.ends(WRONG, "8192", "run", self.model, "--raw", "-p", "a" * 9000)
+        self.ends(WRONG, "no tokens", "run", self.model, "--raw", "-p", "")
+        self.ends(FAILED, "no/such", "run", "no/such.gguf", "-p", "hi")
+        self.ends(WRONG, "is a directory", "inspect", self.folder.name)
+
+    def test_I60_output_that_cannot_be_written_is_a_failure_in_every_verb(self):
+        verbs = (["--help"], ["run", self.model, "-p", "hi", "-n", "2"], ["run", self.model, "-p", "hi", "-n", "2", "--json"],
+                 ["inspect", self.model], ["inspect", self.model, "--json"], ["doctor"])
+        for verb in verbs:
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                run = subprocess.run([RIDGE, *verb], stdout=full, stderr=subprocess.PIPE, text=True, timeout=100)
+            self.assertEqual(run.returncode, FAILED, verb)
+            self.assertIn("cannot write the output", run.stderr, verb)
+
+    def test_json_is_json_and_carries_the_workload(self):
+        one = json.loads(self.ridge("run", self.model, "-p", "hi", "-n", "3", "--temperature", "0.5", "--seed", "7", "--json").stdout)
+        self.assertEqual(len(one["ids"]), 3)
+        self.assertEqual(one["workload"]["sampling"], "temperature 0.5, seed 7")
+        self.assertEqual((one["workload"]["prompt_tokens"], one["workload"]["output_tokens"]), (one["prompt_tokens"], 3))
+        chat = self.ridge("run", self.model, "-n", "2", "--json", input="one\n\ntwo\n").stdout.splitlines()
+        self.assertEqual([json.loads(line)["workload"]["output_tokens"] for line in chat], [2, 2])
+        compared = json.loads(self.ridge("run", self.model, "-p", "hi", "--activations", "f32", "--compare", "isa=scalar", "",
+                                         "--json").stdout)
+        self.assertIsNone(compared["first"])
+        self.assertGreater(compared["outputs"], 10)
+
+    def test_compare_asks_the_model_what_run_asks_it(self):
+        run = json.loads(self.ridge("run", self.model, "-p", "hi", "-n", "1", "--json").stdout)
+        compared = json.loads(self.ridge("run", self.model, "-p", "hi", "--compare", "isa=scalar", "", "--json").stdout)
+        self.assertEqual(compared["prompt_tokens"], run["prompt_tokens"])
+
+    def test_a_chat_outlives_a_line_that_cannot_be_answered(self):
+        run = self.ends(WRONG, "line 2", "run", self.model, "-n", "2", "--json", input="one\n" + "a" * 9000 + "\nthree\n")
+        self.assertEqual(len(run.stdout.splitlines()), 2)
+        self.assertIn("1 of 3 lines", run.stderr)
+
+    def test_I61_control_c_ends_a_chat_that_waits_for_a_line(self):
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execv(RIDGE, [RIDGE, "run", self.model])
+        seen = b""
+        while b"> " not in seen:
+            seen += os.read(terminal, 1000)
+        time.sleep(0.1)
+        os.write(terminal, b"\x03")
+        deadline = time.monotonic() + 20
+        ended = (0, 0)
+        while ended[0] == 0 and time.monotonic() < deadline:
+            ended = os.waitpid(pid, os.WNOHANG)
+            time.sleep(0.02)
+        if ended[0] == 0:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        os.close(terminal)
+        self.assertNotEqual(ended[0], 0, "still waiting")
+        self.assertEqual(os.waitstatus_to_exitcode(ended[1]), INTERRUPTED)
+
+    def test_a_workload_that_does_not_fit_is_refused_before_anything_is_made(self):
+        most = "9223372036854775807"
+        for verb in ("profile", "bench", "advise"):
+            for option, value in (("--prompt-tokens", most), ("--output-tokens", most), ("--batch", "4097"), ("--output-tokens", "0"),
+                                  ("--prompt-tokens", "-1"), ("--batch", "0")):
+                begin = time.monotonic()
+                self.ends(WRONG, value, verb, self.model, option, value)
+                self.assertLess(time.monotonic() - begin, 60, (verb, option))
+            self.ends(WRONG, "8192", verb, self.model, "--prompt-tokens", "8000", "--output-tokens", "193")
+
+
+if __name__ == "__main__":
+    if not RIDGE:
+        sys.exit(__doc__)
+    unittest.main()
