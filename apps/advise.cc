@@ -37,7 +37,7 @@ void make_room(const WorkloadOptions& w, EngineOptions* engine) {
   // No tokenizer makes more tokens of a text than it has bytes, what it puts around it aside.
   const auto prompt = w.prompt.empty() ? w.prompt_tokens : static_cast<int64_t>(w.prompt.size()) + 8;
   constexpr int64_t kSmall = 8192;
-  if (engine->kv.context == 0 && prompt + w.output_tokens <= kSmall)
+  if (engine->kv.context == 0 && prompt <= kSmall && w.output_tokens <= kSmall - prompt)
     engine->kv.context = std::max<int64_t>(2, prompt + w.output_tokens);
 }
 
@@ -54,6 +54,9 @@ Status advise_verb(AdviseVerb o) {
     return invalid_argument("--budget is ", o.wanted.budget_s, ": use more than 0");
   if (!(o.wanted.confidence >= 0.5 && o.wanted.confidence < 1))
     return invalid_argument("--confidence is ", o.wanted.confidence, ": use 0.5 or more and less than 1");
+  if (o.wanted.quality_tokens < 0 || o.wanted.quality_tokens > kMostQualityTokens)
+    return invalid_argument("--quality-tokens is ", o.wanted.quality_tokens, ": use 0 to ",
+                            kMostQualityTokens);
   make_room(o.wanted.workload, &options.engine);
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
   RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, isa_name(session->device().target().isa)));

@@ -63,7 +63,9 @@ Status test_lever(Session& session, const SessionOptions& options, const AdviseO
   if (!record->changes_numerics || wanted.quality_tokens < 1) return {};
   if (wanted.progress) wanted.progress("quality", 0);
   RIDGE_ASSIGN(std::vector<int32_t> ids, session.encode_text(fixed_text()));
-  ids.resize(std::min(ids.size(), static_cast<size_t>(wanted.quality_tokens)));
+  const size_t once = ids.size();
+  ids.resize(static_cast<size_t>(wanted.quality_tokens));
+  for (size_t i = once; i < ids.size(); ++i) ids[i] = ids[i - once];  // over and over
   RIDGE_ASSIGN(record->quality, quality_cost(session.device(), session.model(), session.engine().options(),
                                              changed.engine->options(), ids));
   return {};

@@ -10,6 +10,9 @@
 
 namespace ridge {
 
+/// Of the text on which a lever that changes numerics is compared.
+inline constexpr int64_t kMostQualityTokens = 1024;
+
 struct AdviseOptions {
   std::vector<Lever>
       levers;  // to test, in this order (`from` is filled in); none: the one that choose() names
