@@ -10,6 +10,7 @@
 #include "lab/formats_of.h"
 #include "lab/statistics.h"
 #include "lab/workload_json.h"
+#include "shape.h"
 #include "verbs.h"
 
 namespace ridge::app {
@@ -72,6 +73,11 @@ Status bench_model(const Options& o) {
   return {};
 }
 
+bool has_operand(const AnyOperator& op, const std::string& name) {
+  return std::any_of(op.operands().begin(), op.operands().end(),
+                     [&](const auto& o) { return o.name == name; });
+}
+
 /// Copies of one call with operands of their own, so many that together they exceed every cache.
 Result<Json> bench_call(const Options& o, CpuDevice& device, const Machine& machine, AnyOperator& op,
                         const std::vector<int64_t>& shape) {
@@ -87,6 +93,9 @@ Result<Json> bench_call(const Options& o, CpuDevice& device, const Machine& mach
     if (!known)
       return invalid_argument("--dtype ", printable(d), ": there is no type ",
                               printable(d.substr(equals + 1)));
+    if (!has_operand(op, d.substr(0, equals)))
+      return invalid_argument("--dtype ", printable(d), ": ", op.name(), " has no operand ",
+                              printable(d.substr(0, equals)));
   }
   constexpr int64_t kRotated = 200 << 20;
   std::vector<Buffer> storage;
@@ -129,7 +138,8 @@ Result<Json> bench_call(const Options& o, CpuDevice& device, const Machine& mach
               {"gflop_s", double(cost.total_flops()) / occasion.measured_us / 1e3},
               {"limit_us", v.limit_us},
               {"bound", bound_name(v.bound)},
-              {"attainment", v.attainment}};
+              {"attainment", v.attainment},
+              {"defect", defect_text(v)}};
 }
 
 Status bench_operators(const Options& o) {
@@ -137,6 +147,8 @@ Status bench_operators(const Options& o) {
   RIDGE_ASSIGN(const auto device, CpuDevice::create(options.cpu));
   RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, isa_name(device->target().isa)));
   std::vector<AnyOperator*> chosen = operators();
+  if (o.op == "all" && !(o.shape.empty() && o.dtypes.empty()))
+    return invalid_argument("--shape and --dtype go with one operator: name it with --op");
   if (o.op != "all") {
     AnyOperator* one = find_operator(o.op);
     std::string names;
@@ -151,16 +163,20 @@ Status bench_operators(const Options& o) {
                 "kernel", "us", "GB/s", "GFLOP/s", "limit us", "bound", "att.");
   for (AnyOperator* op : chosen) {
     std::vector<std::vector<int64_t>> shapes = op->bench_cases();
-    if (!o.shape.empty()) shapes = {o.shape};
+    if (!o.shape.empty()) {
+      RIDGE_ASSIGN(auto shape, complete_shape(op->name(), op->case_dims(), o.shape));
+      shapes = {std::move(shape)};
+    }
     for (const auto& shape : shapes) {
       RIDGE_ASSIGN(const Json r, bench_call(o, *device, machine, *op, shape));
       rows.push_back(r);
       if (!o.common.json)
-        std::printf("%-18s %-26s %-14s %-24s %10.2f %8.1f %9.1f %9.2f %-8s %4.0f%%\n", op->name(),
+        std::printf("%-18s %-26s %-14s %-24s %10.2f %8.1f %9.1f %9.2f %-8s %4.0f%% %s\n", op->name(),
                     r["shape"].get<std::string>().c_str(), r["formats"].get<std::string>().c_str(),
                     r["kernel"].get<std::string>().c_str(), r["us"].get<double>(), r["gb_s"].get<double>(),
                     r["gflop_s"].get<double>(), r["limit_us"].get<double>(),
-                    r["bound"].get<std::string>().c_str(), 100 * r["attainment"].get<double>());
+                    r["bound"].get<std::string>().c_str(), 100 * r["attainment"].get<double>(),
+                    r["defect"].get<std::string>().c_str());
     }
   }
   if (o.common.json)
@@ -182,7 +198,7 @@ Command add_bench(CLI::App& cli) {
   o->common.add_to(*sub, false);
   add_workload_options(*sub, &o->workload);
   sub->add_option("--op", o->op, "An operator's name, or 'all'");
-  sub->add_option("--shape", o->shape, "Its case dims, as in --op linear --shape 1,4096,4096,128")
+  sub->add_option("--shape", o->shape, "Its dims, as in --op linear --shape 1,4096,4096 (tokens, out, in)")
       ->delimiter(',');
   sub->add_option("--dtype", o->dtypes, "Types of operands, as in w=q4_1,x=i8,x_scale=f32")->delimiter(',');
   sub->add_option("--runs", o->runs, "Runs of a model")->capture_default_str()->check(CLI::Range(1, 1000));
@@ -192,7 +208,7 @@ Command add_bench(CLI::App& cli) {
   sub->add_option("--machine", o->machine, "Machine file of 'ridge probe'");
   sub->footer(
       "Examples:\n  ridge bench model.gguf --prompt-tokens 512 --output-tokens 128\n  ridge bench --op all\n "
-      " ridge bench --op rms_norm --shape 64,4096 --json");
+      " ridge bench --op linear --shape 1,4096,4096 --dtype w=q4_1 --json");
   return {sub, [o]() -> Status {
             if (!o->op.empty()) return bench_operators(*o);
             if (o->common.model.empty())

@@ -53,6 +53,13 @@ std::string command_of(int argc, char** argv) {
   return command;
 }
 
+/// The parser repeats what was typed: no control character of it reaches the terminal.
+std::string visible(std::string message) {
+  for (char& c : message)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return message;
+}
+
 /// What was printed must have arrived: a full disk or a closed output is a failure.
 Status check_output() {
   std::cout.flush();
@@ -87,8 +94,12 @@ static int run(int argc, char** argv) {
   try {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    const int code = cli.exit(e);
-    return code == 0 ? report(check_output()) : kUsage;
+    if (e.get_exit_code() == 0) {
+      cli.exit(e);
+      return report(check_output());
+    }
+    std::fprintf(stderr, "ridge: %s\nRun with --help for more information.\n", visible(e.what()).c_str());
+    return kUsage;
   }
   g_command = command_of(argc, argv);
   watch_interrupts();

@@ -88,9 +88,11 @@ def results(key, path, options):
     peers = [(name, suffix) for name, suffix in (("llama.cpp", ""), ("ik_llama.cpp", "-ik")) if name in found]
     for test, row in ids.items():
         ours = found["ridge"][test]
-        workload = {"model": name, "weight_format": weights, "kv_format": "f16", "activation_format": "int8",
-                    "prompt_tokens": PROMPT, "output_tokens": OUTPUT, "batch": 1, "prefix_hit_tokens": 0, "sampling": "greedy",
-                    "constrained_decoding": False, **said["ridge"]["workload"]}
+        # Decode starts from one token, as theirs does.
+        lengths = {"tg": (1, OUTPUT), "pp": (PROMPT, 1)}[test]
+        workload = {"model": name, "weight_format": weights, "kv_format": "f16", "activation_format": "int8", "batch": 1,
+                    "prefix_hit_tokens": 0, "sampling": "greedy", "constrained_decoding": False, **said["ridge"]["workload"],
+                    "prompt_tokens": lengths[0], "output_tokens": lengths[1]}
         for peer, suffix in peers:
             theirs = found[peer][test]
             yield rows.make_row(

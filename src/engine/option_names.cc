@@ -27,14 +27,18 @@ Status apply_names(const NamedOptions& names, std::string_view prefix, SessionOp
   e.formats.activations = exact ? ActivationFormat::kF32 : ActivationFormat::kInt8;
   RIDGE_ASSIGN(e.kv.k_type, kv_format(!names.kv.empty() ? names.kv : exact ? "f32" : "f16", prefix));
   e.kv.v_type = e.kv.k_type;
-  e.plan.fusions.clear();
+  std::set<std::string> fused;
   for (const AnyOperator* op : operators())
-    if (!op->replaces().empty()) e.plan.fusions.insert(op->name());
+    if (!op->replaces().empty()) fused.insert(op->name());
+  e.plan.fusions = fused;
   for (const std::string& name : names.without_fusions) {
-    if (name == "all")
+    if (name == "all") {
       e.plan.fusions.clear();
-    else if (e.plan.fusions.erase(name) == 0 && find_operator(name) == nullptr)
-      return invalid_argument("a fusion to leave apart is ", printable(name), ": no operator has that name");
+    } else if (e.plan.fusions.erase(name) == 0 && fused.count(name) == 0) {
+      std::string list;
+      for (const std::string& f : fused) list += f + ", ";
+      return invalid_argument("a fusion to leave apart is ", printable(name), ": use ", list, "or all");
+    }
   }
   return {};
 }

@@ -12,38 +12,48 @@ namespace {
 // Private-use characters that stand for control tokens written by a user while the template runs.
 constexpr std::string_view kOpen = "\xEE\x80\x80", kClose = "\xEE\x80\x81";  // U+E000, U+E001
 
-std::vector<std::string> control_texts(const Tokenizer& tokenizer) {
-  std::vector<std::string> texts;
-  for (int32_t id = 0; id < tokenizer.vocab(); ++id)
-    if (tokenizer.type(id) == TokenType::kControl && !tokenizer.piece(id).empty())
-      texts.emplace_back(tokenizer.piece(id));
-  std::sort(texts.begin(), texts.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
-  return texts;
-}
-
-/// "<|im_end|>" in a user's text becomes OPEN 17 CLOSE, so that what the template does to the text cannot
-/// make it look like the template's own.
-std::string defuse(std::string content, const std::vector<std::string>& controls) {
-  for (size_t i = 0; i < controls.size(); ++i)
-    for (size_t at = 0; (at = content.find(controls[i], at)) != std::string::npos;)
-      content.replace(at, controls[i].size(), text(kOpen, i, kClose));
-  return content;
+/// "<|im_end|>" in a user's text becomes OPEN 17 CLOSE with the token's id, so that what the template does to
+/// the text cannot make it look like the template's own. Linear in the text.
+std::string defuse(const std::string& content, const tokenizer::AddedTokens& controls) {
+  std::vector<tokenizer::AddedTokens::Place> places;
+  controls.find(content, places);
+  std::string out;
+  size_t done = 0;
+  for (auto place = places.rbegin(); place != places.rend(); ++place) {
+    if (place->at < done) continue;  // inside the one before
+    out.append(content, done, place->at - done);
+    controls.each(*place, false, [&](int32_t id, size_t bytes) {  // the longest
+      out += text(kOpen, id, kClose), done = place->at + bytes;
+      return true;
+    });
+  }
+  return out.append(content, done);
 }
 
 /// The way back; the ranges where a user wrote a control token.
-std::string restore(const std::string& rendered, const std::vector<std::string>& controls,
+std::string restore(const std::string& rendered, const Tokenizer& tokenizer,
                     std::vector<std::pair<size_t, size_t>>* untrusted) {
   std::string out;
   for (size_t at = 0;;) {
     const size_t open = rendered.find(kOpen, at), close = rendered.find(kClose, open);
     out.append(rendered, at, (close == std::string::npos ? rendered.size() : open) - at);
     if (close == std::string::npos) return out;
-    const size_t index = static_cast<size_t>(std::atoll(rendered.c_str() + open + kOpen.size()));
-    const std::string& control = controls[std::min(index, controls.size() - 1)];
+    const int64_t id = std::atoll(rendered.c_str() + open + kOpen.size());
+    const std::string_view control =
+        tokenizer.piece(static_cast<int32_t>(std::clamp<int64_t>(id, 0, tokenizer.vocab() - 1)));
     untrusted->emplace_back(out.size(), out.size() + control.size());
     out += control;
     at = close + kClose.size();
   }
+}
+
+/// The file's control tokens, to be found in what users write.
+Result<tokenizer::AddedTokens> controls_of(const Tokenizer& t) {
+  tokenizer::AddedTokens controls;
+  for (int32_t id = 0; id < t.vocab(); ++id)
+    if (t.type(id) == TokenType::kControl && !t.piece(id).empty()) controls.add(t.piece(id), id, true);
+  RIDGE_TRY(controls.finish());
+  return controls;
 }
 
 /// Refuses a file whose weights and cache are more than this process may take, before any of it is read. A
@@ -63,6 +73,7 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& path, const Se
   RIDGE_ASSIGN(GgufFile file, GgufFile::open(path));
   s->file_ = std::make_unique<GgufFile>(std::move(file));
   RIDGE_ASSIGN(s->tokenizer_, load_tokenizer(*s->file_, {options.assume_pre}));
+  RIDGE_ASSIGN(s->controls_, controls_of(*s->tokenizer_));
   RIDGE_ASSIGN(const auto source, s->file_->find_string("tokenizer.chat_template"));
   if (source) {
     auto parsed = ChatTemplate::parse(std::string(*source));
@@ -88,13 +99,12 @@ Result<std::vector<int32_t>> Session::encode_text(std::string_view prompt) const
 Result<std::vector<int32_t>> Session::encode_chat(const std::vector<ChatMessage>& messages) const {
   if (!template_) return declined(file_->path(), " has no chat template: use a plain prompt");
   if (messages.empty()) return invalid_argument("a chat needs at least one message");
-  const std::vector<std::string> controls = control_texts(*tokenizer_);
   std::vector<TemplateValue> list;
   for (const ChatMessage& m : messages) {
     if (m.content.find(kOpen) != std::string::npos || m.content.find(kClose) != std::string::npos)
       return invalid_argument("a message holds U+E000 or U+E001, which are reserved here");
     list.push_back(TemplateValue::dict({{"role", TemplateValue::string(m.role)},
-                                        {"content", TemplateValue::string(defuse(m.content, controls))}}));
+                                        {"content", TemplateValue::string(defuse(m.content, controls_))}}));
   }
   ChatContext context;
   context.messages = TemplateValue::list(std::move(list));
@@ -104,7 +114,7 @@ Result<std::vector<int32_t>> Session::encode_chat(const std::vector<ChatMessage>
   RIDGE_ASSIGN(const std::string rendered, template_->render(context.value()));
   EncodeOptions o;
   o.parse_special = true;
-  const std::string prompt = controls.empty() ? rendered : restore(rendered, controls, &o.untrusted);
+  const std::string prompt = controls_.empty() ? rendered : restore(rendered, *tokenizer_, &o.untrusted);
   o.add_bos = tokenizer_->add_bos();  // encode() leaves it out where the template wrote one
   return tokenizer_->encode(prompt, o);
 }

@@ -10,6 +10,7 @@
 #include "formats/gguf.h"
 #include "formats/template/template.h"
 #include "formats/tokenizer.h"
+#include "formats/tokenizer_added.h"
 #include "runtime/cpu/cpu_device.h"
 
 namespace ridge {
@@ -49,6 +50,7 @@ class Session {
  private:
   std::unique_ptr<GgufFile> file_;
   std::optional<Tokenizer> tokenizer_;
+  tokenizer::AddedTokens controls_;  // as users may write them
   std::optional<ChatTemplate> template_;
   std::unique_ptr<CpuDevice> device_;
   std::unique_ptr<Model> model_;

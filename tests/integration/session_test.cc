@@ -2,6 +2,8 @@
 
 #include "engine/session.h"
 
+#include <chrono>
+
 #include "engine/generate.h"
 #include "engine/memory_plan.h"
 #include "integration/model_file.h"
@@ -74,6 +76,18 @@ TEST_F(Sessions, I26_control_tokens_in_a_message_stay_text) {
   const auto plain = s->encode_text("a<|end|>b");
   ASSERT_TRUE(plain.ok());
   EXPECT_EQ(count(*plain, 256), 0);
+}
+
+TEST_F(Sessions, I22_a_message_of_control_tokens_takes_time_linear_in_its_length) {
+  const auto s = opened();
+  std::string message;
+  while (message.size() < (3 << 20)) message += "<|end|>";
+  const auto begin = std::chrono::steady_clock::now();
+  const auto ids = s->encode_chat({{"user", message}});
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  ASSERT_TRUE(ids.ok()) << ids.status().message();
+  EXPECT_EQ(count(*ids, 256), count(*s->encode_chat({{"user", "x"}}), 256));
+  EXPECT_LT(took.count(), 10) << "it took minutes when each token was replaced in place";
 }
 
 TEST_F(Sessions, I26_what_stands_for_control_tokens_inside_cannot_be_written_by_a_user) {

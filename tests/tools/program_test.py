@@ -29,6 +29,13 @@ class Program(unittest.TestCase):
                         "--inner", "128", "--heads", "2", "--kv-heads", "1", "--vocab", "512", "--chat-template", TEMPLATE],
                        check=True, stdout=subprocess.DEVNULL)
 
+    def machine(self):
+        """A machine file, measured once."""
+        path = os.path.join(self.folder.name, "machine.json")
+        if not os.path.exists(path):
+            self.ends(DONE, "", "probe", "-o", path)
+        return path
+
     @classmethod
     def tearDownClass(cls):
         cls.folder.cleanup()
@@ -68,6 +75,21 @@ class Program(unittest.TestCase):
                 run = subprocess.run([RIDGE, *verb], stdout=full, stderr=subprocess.PIPE, text=True, timeout=100)
             self.assertEqual(run.returncode, FAILED, verb)
             self.assertIn("cannot write the output", run.stderr, verb)
+
+    def test_bench_takes_a_shape_without_the_numbers_that_follow(self):
+        for op, shape, whole in (("linear", "2,64,96", "2,64,96,3"), ("attention_prefill", "1,5,4,2,32,16,3", "1,2,5,4,2,32,3,16,3"),
+                                 ("rope", "2,4,32", "2,4,32,16")):
+            short, full = ([json.loads(self.ridge("bench", "--op", op, "--shape", s, "--seconds", "0.01", "--machine", self.machine(),
+                                                  "--json").stdout)["operators"][0]["shape"]] for s in (shape, whole))
+            self.assertEqual(short, full)
+        bench = ("bench", "--op", "linear", "--machine", self.machine())
+        self.ends(WRONG, "tokens,out,in", *bench, "--shape", "1,2")
+        self.ends(WRONG, "no operand", *bench, "--shape", "1,32,32", "--dtype", "zz=f32")
+        self.ends(WRONG, "one operator", "bench", "--op", "all", "--shape", "4,64", "--machine", self.machine())
+
+    def test_no_control_character_of_the_command_line_reaches_the_terminal(self):
+        run = self.ends(WRONG, "bad?", "run", self.model, "bad\x1b[31mx\ny")
+        self.assertNotIn("\x1b", run.stderr)
 
     def test_json_is_json_and_carries_the_workload(self):
         one = json.loads(self.ridge("run", self.model, "-p", "hi", "-n", "3", "--temperature", "0.5", "--seed", "7", "--json").stdout)
