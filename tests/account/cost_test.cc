@@ -207,6 +207,19 @@ TEST(Cost, A17_scales_of_quantized_weights_are_a_class_of_their_own) {
   }
 }
 
+TEST(Cost, A25_padding_that_linear_multiplies_is_executed_and_not_useful) {
+  ShapesOnlyDevice device;
+  LinearArgs l;
+  l.x = device.tensor(kF32, {7, 64}), l.w = device.tensor(kQ8_0, {40, 64}),
+  l.y = device.tensor(kF32, {7, 40});
+  l.w.layout = registered<LinearArgs>().packed_layout(Target{"cpu", Isa::scalar}, kQ8_0, {40, 64});
+  ASSERT_NE(l.w.layout, nullptr);
+  const Cost cost = cost_of_call(l);
+  EXPECT_EQ(cost.flops[size_t(Engine::kF32)], 2 * 7 * 40 * 64);
+  // Without vectors tokens go in groups of 4, rows in tiles of 16.
+  EXPECT_EQ(cost.executed_flops[size_t(Engine::kF32)], 2 * 8 * 48 * 64);
+}
+
 TEST(Cost, A17_packed_weights_count_what_the_packed_form_holds) {
   ShapesOnlyDevice device;
   for (const DType dtype : {kQ4_0, kQ4_1, kQ8_0, kQ5_0, kQ4_K, kQ6_K}) {

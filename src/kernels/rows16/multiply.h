@@ -39,6 +39,14 @@ inline void with_width(int64_t live, const Body& body) {
   body(std::integral_constant<int, 4>{});
 }
 
+/// Tokens that are multiplied for `tokens` of them: the last group's width may be more than what is left.
+template <class K>
+int64_t executed_tokens(int64_t tokens) {
+  int64_t executed = tokens / kGroup * kGroup;
+  if (tokens > executed) with_width<K>(tokens - executed, [&](auto width) { executed += width; });
+  return executed;
+}
+
 struct Product {
   Tensor y;         // [tokens, rows] f32
   Tensor w;         // [rows, columns], packed

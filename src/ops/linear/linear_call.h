@@ -47,6 +47,12 @@ Kernel<LinearArgs> rows16_kernel(const char* name, Engine engine, Declines decli
   k.workspace = [](const LinearArgs& a) -> int64_t {
     return WithProduct{}(a, [&](const auto& p) { return rows16::workspace_bytes(p, a.x.dim(0)); });
   };
+  k.executed_flops = [](const LinearArgs& a) -> int64_t {
+    return WithProduct{}(a, [&](const auto& p) {
+      const int64_t tokens = rows16::executed_tokens<std::decay_t<decltype(p)>>(a.x.dim(0));
+      return 2 * tokens * (rows16::tiles(a.w.dim(0)) * rows16::kRows) * a.w.dim(1);
+    });
+  };
   k.run = [](Stream& stream, const LinearArgs& a) -> Status {
     return WithProduct{}(a,
                          [&](const auto& p) { return rows16::multiply(as_cpu(stream), product_of(a), p); });
