@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <numeric>
 
 #include "account/recorder.h"
 #include "lab/probe_kernels.h"
@@ -30,6 +31,13 @@ std::string today() {
   gmtime_r(&now, &utc);
   std::strftime(out, sizeof out, "%Y-%m-%dT%H:%M:%SZ", &utc);
   return out;
+}
+
+/// Nanoseconds that this thread has had a core.
+int64_t thread_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return int64_t{t.tv_sec} * 1000000000 + t.tv_nsec;
 }
 
 /// Points are measured in several sweeps over all of them and in short rounds: what disturbs the machine for
@@ -175,18 +183,25 @@ class Probe {
            1e9;
   }
 
+  /// Operations of all threads over the time that each had a core: registers are shared with nobody, so a
+  /// thread that had to wait for its core would have been as fast.
   double arithmetic(int threads, int64_t (*loop)(int64_t, float*)) {
     constexpr int64_t kChained = 20000;
     float sink = 1;
-    const auto operations = static_cast<double>(loop(1, &sink)) * kChained * threads;
+    const auto operations = static_cast<double>(loop(1, &sink)) * kChained;
     if (operations == 0) return 0;
-    return best(operations, [&] {
-      device_.team().run(threads, [&](int) {
+    std::vector<double> rates(static_cast<size_t>(threads), 0.0);
+    best(operations, [&] {
+      device_.team().run(threads, [&](int t) {
         float mine = 1;
+        const int64_t begin = thread_ns();
         loop(kChained, &mine);
+        const auto ns = static_cast<double>(std::max<int64_t>(1, thread_ns() - begin));
+        rates[static_cast<size_t>(t)] = std::max(rates[static_cast<size_t>(t)], operations / ns * 1e9);
         std::atomic<float> keep{mine};
       });
     });
+    return std::accumulate(rates.begin(), rates.end(), 0.0);
   }
 
   double barrier(int threads) {
