@@ -4,8 +4,7 @@
 // 4) … + 3, and of each row k 4t … 4t + 3 (step 0) and 16 + 4t … (step 1): 16 neighbouring bytes of the
 // layout. Matrix m of two has rows 4 (g mod 4) + 2m as row g of the step, + 2m + 1 as row g + 8.
 
-#include "device/convert.cuh"
-#include "device/mma.cuh"
+#include "kernels/linear_terms_call.cuh"
 #include "kernels/rows16/rows16.h"
 
 namespace ridge::cuda {
@@ -17,34 +16,57 @@ inline constexpr int kCentre = rows16::has_minimum(dtype) ? 8 : rows16::zero_poi
 
 /// What a lane reads of a panel.
 template <DType dtype>
-struct PanelRegisters {
+struct PackedPanel {
+  static constexpr int kTerms = 1;
+  static constexpr bool kOffsets = rows16::has_minimum(dtype), kHalves = dtype == kQ6_K, kNeighbours = false;
+  static constexpr int kDepth =
+      dtype == kQ4_0 || dtype == kQ4_1 ? 2 : 1;  // units in flight that registers allow
+  static constexpr bool kLarge = dtype == kQ4_K || dtype == kQ6_K;
   static constexpr int kCodes = dtype == kQ8_0 ? 2 : 1, kHigh = dtype == kQ5_0 ? 1 : dtype == kQ6_K ? 2 : 0;
-  static constexpr int kHeader = dtype == kQ4_K || dtype == kQ6_K ? 4 : 1;
   uint4 codes[kCodes], high[kHigh > 0 ? kHigh : 1];
-  uint2 scale, minimum;      // of four rows
-  uint32_t header[kHeader];  // of a group: f16 scales and minima (q4_k), f32 scales (q6_k)
+  uint2 scale, minimum;             // of four rows
+  uint32_t header[kLarge ? 4 : 1];  // of a group: f16 scales and minima (q4_k), f32 scales (q6_k)
 
-  __device__ __forceinline__ void load(const uint8_t* tile, int64_t panels, int64_t p) {
+  /// Rows of a tile; one past the end reads the last one.
+  class Rows {
+   public:
+    __device__ Rows(const LinearTermsCall& call, const LaneTile& at)
+        : tile_(at.w + min(at.tile, (at.out + 15) / 16 - 1) * call.tile_bytes), panels_(call.panels) {}
+    __device__ __forceinline__ void load(PackedPanel (&two)[2], int unit) const {
+      constexpr rows16::Format kFormat = rows16::format_of(dtype);
+      constexpr int kUnits = static_cast<int>(kFormat.panels) / 2;  // of a group
+      const uint8_t* const header = tile_ + int64_t{unit / kUnits} * kFormat.group_bytes(kFormat.panels);
+      const int left = kLarge ? 8 : min(2, panels_ - 2 * unit), i = unit % kUnits * 2;
+      const uint8_t* const scales = header + kFormat.header + i * static_cast<int>(kFormat.scales);
+      const uint8_t* const codes = header + kFormat.header + left * static_cast<int>(kFormat.scales) +
+                                   i * static_cast<int>(kFormat.codes);
+      two[0].load(header, scales, codes);
+      if (kLarge || left == 2) two[1].load(header, scales + kFormat.scales, codes + kFormat.codes);
+    }
+
+   private:
+    const uint8_t* tile_;
+    int panels_;
+  };
+
+  __device__ __forceinline__ void load(const uint8_t* head, const uint8_t* scales, const uint8_t* at) {
     using device::ptx::load_once;
-    constexpr rows16::Format kFormat = rows16::format_of(dtype);
-    const rows16::Panel at = rows16::locate(kFormat, tile, panels, p);
     const int t = threadIdx.x & 3, q = threadIdx.x >> 2 & 3;
 #pragma unroll
-    for (int i = 0; i < kCodes; ++i) codes[i] = load_once(at.codes + (t + 4 * i) * 64 + q * 16);
+    for (int i = 0; i < kCodes; ++i) codes[i] = load_once(at + (t + 4 * i) * 64 + q * 16);
 #pragma unroll
     for (int i = 0; i < kHigh; ++i)
-      high[i] = __ldg(reinterpret_cast<const uint4*>(at.codes + 256 + i * 64 + q * 16));
-    if constexpr (dtype == kQ4_K || dtype == kQ6_K) {  // a byte a row
-      scale.x = __ldg(reinterpret_cast<const uint32_t*>(at.scales + q * 4));
-      scale.y = __ldg(reinterpret_cast<const uint32_t*>(at.scales + 16 + q * 4));
-      const uint2 first = __ldg(reinterpret_cast<const uint2*>(at.header + q * (dtype == kQ4_K ? 8 : 16)));
+      high[i] = __ldg(reinterpret_cast<const uint4*>(at + 256 + i * 64 + q * 16));
+    if constexpr (kLarge) {  // a byte a row
+      scale.x = __ldg(reinterpret_cast<const uint32_t*>(scales + q * 4));
+      scale.y = __ldg(reinterpret_cast<const uint32_t*>(scales + 16 + q * 4));
+      const uint2 first = __ldg(reinterpret_cast<const uint2*>(head + q * (dtype == kQ4_K ? 8 : 16)));
       const uint2 second =
-          __ldg(reinterpret_cast<const uint2*>(at.header + (dtype == kQ4_K ? 32 + q * 8 : q * 16 + 8)));
+          __ldg(reinterpret_cast<const uint2*>(head + (dtype == kQ4_K ? 32 + q * 8 : q * 16 + 8)));
       header[0] = first.x, header[1] = first.y, header[2] = second.x, header[3] = second.y;
     } else {
-      scale = __ldg(reinterpret_cast<const uint2*>(at.scales + q * 8));
-      if constexpr (rows16::has_minimum(dtype))
-        minimum = __ldg(reinterpret_cast<const uint2*>(at.scales + 32 + q * 8));
+      scale = __ldg(reinterpret_cast<const uint2*>(scales + q * 8));
+      if constexpr (kOffsets) minimum = __ldg(reinterpret_cast<const uint2*>(scales + 32 + q * 8));
     }
   }
 
@@ -66,8 +88,8 @@ struct PanelRegisters {
       return fmaf(scale_of(row, 0), kCentre<dtype>, half_of(row < 2 ? minimum.x : minimum.y, row));
   }
 
-  /// The four codes of row `row` in step `step`, as two pairs of bf16.
-  __device__ __forceinline__ void values_of(int row, int step, uint32_t (&pairs)[2]) const {
+  /// The four codes of row `row` in step `step`, as two pairs of bf16; the one term.
+  __device__ __forceinline__ void values_of(int row, int step, int, uint32_t (&pairs)[2]) const {
     const int t = threadIdx.x & 3;
     if constexpr (dtype == kQ8_0) {
       // A code c of 8 bits: 128 + its lower seven, less 128 where the top bit is set, else 256.

@@ -40,7 +40,11 @@ class Registered final : public AnyOperator {
 
   const char* name() const override { return op_.name; }
   const std::vector<OperandInfo>& operands() const override { return infos_; }
-  const std::vector<const char*>& replaces() const override { return op_.replaces; }
+  /// Nothing where this build has no kernel for it: then the sequence is what runs.
+  const std::vector<const char*>& replaces() const override {
+    static const std::vector<const char*> nothing;
+    return kernels_.empty() ? nothing : op_.replaces;
+  }
   std::vector<std::string> params() const override {
     std::vector<std::string> names;
     for (const auto& p : op_.params) names.push_back(p.name);

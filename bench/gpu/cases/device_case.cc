@@ -81,7 +81,7 @@ void Bench::run(const std::function<Status(CudaStream&)>& call) {
   must(call(*stream_));
   must(stream_->synchronize());
 }
-void Bench::replay(const std::function<Status(CudaStream&)>& call, int times) {
+double Bench::replay_us(const std::function<Status(CudaStream&)>& call, int times) {
   settle();
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t ready = nullptr;
@@ -90,10 +90,19 @@ void Bench::replay(const std::function<Status(CudaStream&)>& call, int times) {
   must(call(*stream_));
   must(cuda_status(cudaStreamEndCapture(stream_->native(), &graph), "cudaStreamEndCapture"));
   must(cuda_status(cudaGraphInstantiate(&ready, graph, 0), "cudaGraphInstantiate"));
+  cudaEvent_t begin = nullptr, end = nullptr;
+  must(cuda_status(cudaEventCreate(&begin), "cudaEventCreate")),
+      must(cuda_status(cudaEventCreate(&end), "cudaEventCreate"));
+  must(cuda_status(cudaEventRecord(begin, stream_->native()), "cudaEventRecord"));
   for (int i = 0; i < times; ++i)
     must(cuda_status(cudaGraphLaunch(ready, stream_->native()), "cudaGraphLaunch"));
+  must(cuda_status(cudaEventRecord(end, stream_->native()), "cudaEventRecord"));
   must(stream_->synchronize());
+  float ms = 0;
+  must(cuda_status(cudaEventElapsedTime(&ms, begin, end), "cudaEventElapsedTime"));
+  (void)cudaEventDestroy(begin), (void)cudaEventDestroy(end);
   (void)cudaGraphExecDestroy(ready), (void)cudaGraphDestroy(graph);
+  return 1000.0 * static_cast<double>(ms) / times;
 }
 void Bench::begin() {
   memory_.clear();

@@ -48,7 +48,9 @@ class Bench {
   /// Runs `call` on the stream and waits.
   void run(const std::function<Status(CudaStream&)>& call);
   /// Captures `call` once and replays it.
-  void replay(const std::function<Status(CudaStream&)>& call, int times);
+  void replay(const std::function<Status(CudaStream&)>& call, int times) { (void)replay_us(call, times); }
+  /// The same; microseconds a replay.
+  double replay_us(const std::function<Status(CudaStream&)>& call, int times);
 
   /// Starts a case: forgets memory and failures of the one before.
   void begin();
@@ -73,5 +75,6 @@ std::vector<DeviceCase> linear_cases();
 std::vector<DeviceCase> attention_cases();
 std::vector<DeviceCase> row_cases();
 std::vector<DeviceCase> sample_cases();
+std::vector<DeviceCase> chain_cases();
 
 }  // namespace ridge::cases

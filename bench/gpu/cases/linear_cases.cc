@@ -4,7 +4,12 @@
 #include "base/text.h"
 #include "cases/device_case.h"
 #include "kernels/rows16/rows16.h"
+#include "ops/gelu_mul/gelu_mul.h"
 #include "ops/linear/linear.h"
+#include "ops/linear_geglu/linear_geglu.h"
+#include "ops/linear_qkv/linear_qkv.h"
+#include "ops/linear_swiglu/linear_swiglu.h"
+#include "ops/silu_mul/silu_mul.h"
 #include "tensor/blocks.h"
 
 namespace ridge::cases {
@@ -129,6 +134,62 @@ void nan_and_infinity_stay_in_their_row(Bench& bench) {
   }
 }
 
+/// Products are equal bit for bit where the parts of `in` are; the activation rounds alike.
+void gated_linear_equals_its_sequence(Bench& bench) {
+  const int64_t k = 512, n = 72;
+  for (const DType dtype : {kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ4_K, kQ6_K})
+    for (const int64_t m : {1, 2, 3, 40})
+      for (const bool gelu : {false, true}) {
+        bench.begin();
+        const Tensor gate = packed_weights(bench, dtype, normals(n * k, 1), n, k);
+        const Tensor up = packed_weights(bench, dtype, normals(n * k, 2), n, k);
+        const Tensor x = bench.upload(normals(m * k, 3), {m, k}), g = bench.output(kF32, {m, n});
+        const Tensor u = bench.output(kF32, {m, n}), apart = bench.output(kF32, {m, n}),
+                     fused = bench.output(kF32, {m, n});
+        bench.run([&](CudaStream& s) -> Status {
+          RIDGE_TRY(linear(s, {.y = g, .x = x, .w = gate}));
+          RIDGE_TRY(linear(s, {.y = u, .x = x, .w = up}));
+          return gelu ? gelu_mul(s, {.y = apart, .gate = g, .up = u})
+                      : silu_mul(s, {.y = apart, .gate = g, .up = u});
+        });
+        bench.run([&](CudaStream& s) {
+          LinearSwigluArgs swiglu;
+          LinearGegluArgs geglu;
+          for (LinearGated* a : {static_cast<LinearGated*>(&swiglu), static_cast<LinearGated*>(&geglu)})
+            a->y = fused, a->x = x, a->w_gate = gate, a->w_up = up;
+          return gelu ? linear_geglu(s, geglu) : linear_swiglu(s, swiglu);
+        });
+        const std::vector<float> want = bench.floats(apart), got = bench.floats(fused);
+        for (size_t i = 0; i < want.size(); ++i)
+          bench.expect_near(got[i], want[i], 1e-6 * std::fabs(want[i]) + 1e-5,
+                            text(dtype_name(dtype), " M = ", m, gelu ? " gelu " : " silu ", i));
+        if (bench.failures() > 0) return;
+      }
+}
+
+void qkv_linear_equals_its_sequence(Bench& bench) {
+  const int64_t in = 512, out[3] = {144, 48, 33};
+  for (const DType dtype : {kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ4_K, kQ6_K})
+    for (const int64_t m : {1, 2, 3, 40}) {
+      bench.begin();
+      Tensor w[3], apart[3], fused[3];
+      const Tensor x = bench.upload(normals(m * in, 3), {m, in});
+      for (int i = 0; i < 3; ++i) {
+        w[i] = packed_weights(bench, dtype, normals(out[i] * in, static_cast<uint64_t>(i)), out[i], in);
+        apart[i] = bench.output(kF32, {m, out[i]}), fused[i] = bench.output(kF32, {m, out[i]});
+      }
+      bench.run([&](CudaStream& s) -> Status {
+        for (int i = 0; i < 3; ++i) RIDGE_TRY(linear(s, {.y = apart[i], .x = x, .w = w[i]}));
+        return linear_qkv(
+            s, {.q = fused[0], .k = fused[1], .v = fused[2], .x = x, .w_q = w[0], .w_k = w[1], .w_v = w[2]});
+      });
+      for (int i = 0; i < 3; ++i)
+        bench.expect(bench.floats(apart[i]) == bench.floats(fused[i]),
+                     text(dtype_name(dtype), " M = ", m, " matrix ", i));
+      if (bench.failures() > 0) return;
+    }
+}
+
 }  // namespace
 
 std::vector<DeviceCase> linear_cases() {
@@ -136,7 +197,9 @@ std::vector<DeviceCase> linear_cases() {
           {"K4", k4_rows_that_lie_far_apart},
           {"K5", k5_any_shape_runs_or_declines},
           {"K9", k9_a_row_does_not_see_its_batch},
-          {"linear_nan_stays_in_its_row", nan_and_infinity_stay_in_their_row}};
+          {"linear_nan_stays_in_its_row", nan_and_infinity_stay_in_their_row},
+          {"gated_linear_equals_its_sequence", gated_linear_equals_its_sequence},
+          {"qkv_linear_equals_its_sequence", qkv_linear_equals_its_sequence}};
 }
 
 }  // namespace ridge::cases

@@ -19,12 +19,50 @@ struct SampleCall {
   device::Fresh<const float> logits, temperature, top_p, min_p, penalties, bias_values;
   device::Fresh<const int32_t> top_k, history, bias_ids;
   device::Fresh<const int64_t> seed, position;
+  device::Fresh<RowStats> chunks;      // [rows, chunks of kChunk]
   device::Fresh<float> adjusted;       // [rows, columns], with history or biases
   device::Fresh<int32_t> occurrences;  // [rows, columns], likewise
   int64_t columns = 0, history_length = 0, biases = 0;
   int64_t logits_stride = 0, history_stride = 0, penalty_stride = 0, bias_id_stride = 0,
           bias_value_stride = 0;
 };
+
+constexpr int64_t kChunk = 4096;
+constexpr int kChunkThreads = 256;
+
+/// A block a chunk of a row.
+__global__ __launch_bounds__(kChunkThreads) void sample_stats(device::Upstream upstream, SampleCall call) {
+  __shared__ RowStats warps[kChunkThreads / 32];
+  upstream.release_next();
+  const auto waited = upstream.wait();
+  const float* const row = call.logits.after(waited) + int64_t{blockIdx.y} * call.logits_stride;
+  constexpr int kEach = kChunk / kChunkThreads;
+  float v[kEach];
+  const int64_t first = blockIdx.x * kChunk + threadIdx.x;
+#pragma unroll
+  for (int i = 0; i < kEach; ++i)
+    v[i] = first + i * kChunkThreads < call.columns ? row[first + i * kChunkThreads] : -INFINITY;
+  RowStats mine;
+#pragma unroll
+  for (int i = 0; i < kEach; ++i)
+    if (first + i * kChunkThreads < call.columns) mine.add(v[i], first + i * kChunkThreads);
+  const RowStats all = join_stats(mine, warps);
+  if (threadIdx.x == 0) call.chunks.after(waited)[int64_t{blockIdx.y} * gridDim.x + blockIdx.x] = all;
+}
+
+/// What sample_stats left of a row. All threads get it.
+__device__ RowStats raw_stats(const RowStats* chunks, int64_t columns, SampleScratch& s) {
+  RowStats mine;
+  for (int64_t i = threadIdx.x; i * kChunk < columns; i += kScanThreads) mine.join(chunks[i]);
+  return join_stats(mine, s.stats);
+}
+
+/// Of adjusted logits: the sum is not used.
+__device__ RowStats adjusted_stats(const float* x, int64_t columns, SampleScratch& s) {
+  RowStats mine;
+  for (int64_t i = threadIdx.x; i < columns; i += kScanThreads) mine.add(x[i], i);
+  return join_stats(mine, s.stats);
+}
 
 __device__ bool within(float v, float low, float high) {
   return v >= low && v <= high;
@@ -134,7 +172,8 @@ __device__ int32_t sample_one(const SampleCall& call, device::Waited waited, int
   int64_t used = used_ids(history, call.history_length, call.columns, s);
   const int64_t biases = used_ids(bias_ids, call.biases, call.columns, s);
   if (used < 0 || biases < 0) return kSampleBadId;
-  const RowStats stats = row_stats<true>(raw, call.columns, s);
+  const RowStats stats =
+      raw_stats(call.chunks.after(waited) + r * ((call.columns + kChunk - 1) / kChunk), call.columns, s);
   if (stats.nan) return kSampleNan;
   const float* x = raw;
   RowStats now = stats;
@@ -149,7 +188,7 @@ __device__ int32_t sample_one(const SampleCall& call, device::Waited waited, int
     if (biases > 0)
       add_biases(adjusted, bias_ids, call.bias_values.after(waited) + r * call.bias_value_stride, biases);
     x = adjusted;
-    now = row_stats<false>(x, call.columns, s);
+    now = adjusted_stats(x, call.columns, s);
     if (now.nan) return kSampleNan;
   }
   if (now.top == -INFINITY) return kSampleNoCandidate;
@@ -160,7 +199,7 @@ __device__ int32_t sample_one(const SampleCall& call, device::Waited waited, int
           ? -INFINITY
           : static_cast<float>(
                 (chosen == stats.top ? 0 : static_cast<double>(chosen) - static_cast<double>(stats.top)) -
-                log(stats.sum));
+                log(stats.total()));
   return kSampleOk;
 }
 
@@ -178,7 +217,7 @@ __global__ __launch_bounds__(kScanThreads) void sample_rows(device::Upstream ups
 }
 
 Decline declines(const SampleArgs& a) {
-  constexpr int64_t kMostRows = INT32_MAX;
+  constexpr int64_t kMostRows = 65535;  // of a grid
   if (a.logits.dim(0) > kMostRows) return decline("rows is ", a.logits.dim(0), ", needs at most ", kMostRows);
   return dense_rows({{"ids", &a.ids},
                      {"status", &a.status},
@@ -200,8 +239,13 @@ int64_t columns_of(const SampleArgs& a) {
   return a.vocab == 0 ? a.logits.dim(1) : a.vocab;
 }
 
+int64_t chunks_of(const SampleArgs& a) {
+  return (columns_of(a) + kChunk - 1) / kChunk;
+}
+
 int64_t workspace(const SampleArgs& a) {
-  return (a.penalties || a.bias_ids) ? a.logits.dim(0) * columns_of(a) * 8 : 0;
+  const int64_t adjusted = a.penalties || a.bias_ids ? columns_of(a) * 8 : 0;
+  return a.logits.dim(0) * (chunks_of(a) * static_cast<int64_t>(sizeof(RowStats)) + adjusted);
 }
 
 Status run(Stream& stream, const SampleArgs& a) {
@@ -220,10 +264,18 @@ Status run(Stream& stream, const SampleArgs& a) {
     c.bias_ids = a.bias_ids.as<const int32_t>(), c.biases = a.bias_ids.dim(1),
     c.bias_id_stride = a.bias_ids.stride(0), c.bias_values = a.bias_values.as<const float>(),
     c.bias_value_stride = a.bias_values.stride(0);
-  c.adjusted = static_cast<float*>(stream.workspace());
-  c.occurrences = static_cast<int32_t*>(stream.workspace()) + a.logits.dim(0) * c.columns;
+  const int64_t chunks = chunks_of(a);
+  auto* const stats = static_cast<RowStats*>(stream.workspace());
+  auto* const adjusted = reinterpret_cast<float*>(stats + a.logits.dim(0) * chunks);
+  c.chunks = stats, c.adjusted = adjusted;
+  c.occurrences = reinterpret_cast<int32_t*>(adjusted + a.logits.dim(0) * c.columns);
   device::LaunchShape shape;
-  shape.grid.x = static_cast<unsigned>(a.logits.dim(0));
+  if (chunks > 0) {
+    shape.grid = {static_cast<unsigned>(chunks), static_cast<unsigned>(a.logits.dim(0)), 1};
+    shape.block.x = kChunkThreads;
+    RIDGE_TRY(device::launch_dependent(as_cuda(stream).native(), shape, "sample_stats", sample_stats, c));
+  }
+  shape.grid = {static_cast<unsigned>(a.logits.dim(0)), 1, 1};
   shape.block.x = kScanThreads;
   return device::launch_dependent(as_cuda(stream).native(), shape, "sample_rows", sample_rows, c);
 }

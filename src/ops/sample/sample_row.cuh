@@ -12,20 +12,6 @@ namespace ridge::cuda {
 inline constexpr int kSampleBins = 2048;  // and the longest list that is sorted
 inline constexpr double kLog2E = 1.4426950408889634;
 
-struct SampleScratch {
-  uint32_t count[kSampleBins];
-  union {
-    unsigned long long mass[kSampleBins];
-    uint64_t keys[kSampleBins];
-  };
-  unsigned long long warps[kScanWarps];
-  float tops[kScanWarps];
-  int64_t ids[kScanWarps];
-  double sums[kScanWarps];
-  int listed, flag, first, bin;
-  uint64_t cut, before_count, before_mass;
-};
-
 __device__ __forceinline__ uint64_t key_of(float value, int64_t id) {
   const uint32_t bits = __float_as_uint(value + 0.0f);  // -0 ties with 0
   const uint32_t ascending = bits >> 31 ? ~bits : bits | 0x80000000u;
@@ -36,62 +22,68 @@ __device__ __forceinline__ float value_of(uint64_t key) {
   return __uint_as_float(ascending >> 31 ? ascending & 0x7fffffffu : ~ascending);
 }
 
+/// Of some logits of a row.
 struct RowStats {
-  float top = -INFINITY;  // greatest logit
-  int64_t id = -1;        // the first that has it
-  double sum = 0;         // of e^(x - top); with an infinite top, how many have it
-  bool nan = false;
+  float top = -INFINITY;
+  int32_t nan = 0;
+  int64_t id = -1;       // the first that has the greatest
+  int64_t infinite = 0;  // how many are +inf
+  double sum = 0;        // of e^(x - top), while top is finite
+
+  __device__ void add(float v, int64_t i) {
+    nan |= isnan(v);
+    infinite += v == INFINITY;
+    const float next = fmaxf(top, v);
+    if (next > top) sum *= static_cast<double>(exp2f((top - next) * static_cast<float>(kLog2E)));
+    if (next > -INFINITY) sum += static_cast<double>(exp2f((v - next) * static_cast<float>(kLog2E)));
+    if (v > top || (id < 0 && v == top)) top = v, id = i;
+  }
+  /// Ids of `other` may be before or after these. The same sum whichever of the two is added to the other.
+  __device__ void join(const RowStats& other) {
+    const double from = static_cast<double>(fmaxf(top, other.top));
+    const auto scaled = [&](const RowStats& s) {
+      return s.sum == 0 ? 0 : s.sum * exp(static_cast<double>(s.top) - from);
+    };
+    sum = scaled(*this) + scaled(other);
+    if (other.top > top || (other.top == top && other.id >= 0 && (id < 0 || other.id < id))) id = other.id;
+    top = fmaxf(top, other.top), nan |= other.nan, infinite += other.infinite;
+  }
+  /// The sum of e^(x - top) over all; with an infinite top how many have it.
+  __device__ double total() const { return top == INFINITY ? static_cast<double>(infinite) : sum; }
 };
 
-/// All threads get the answer. kSum: the sum too.
-template <bool kSum>
-__device__ RowStats row_stats(const float* x, int64_t columns, SampleScratch& s) {
-  RowStats mine;
-  int64_t infinite = 0;
-  for (int64_t i = threadIdx.x; i < columns; i += kScanThreads) {
-    const float v = x[i];
-    mine.nan = mine.nan || isnan(v);
-    if constexpr (kSum) {
-      infinite += v == INFINITY;
-      if (v > mine.top) mine.sum *= static_cast<double>(exp2f((mine.top - v) * static_cast<float>(kLog2E)));
-      const float top = fmaxf(mine.top, v);
-      if (top > -INFINITY) mine.sum += static_cast<double>(exp2f((v - top) * static_cast<float>(kLog2E)));
-    }
-    if (v > mine.top || (mine.id < 0 && v == mine.top)) mine.top = v, mine.id = i;
-  }
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  float top = mine.top;
-  int64_t id = mine.id;
-  const auto take = [&](float other, int64_t other_id) {
-    if (other > top || (other == top && other_id >= 0 && (id < 0 || other_id < id)))
-      top = other, id = other_id;
-  };
+/// Joins the threads of a block; all get the answer.
+__device__ inline RowStats join_stats(RowStats mine, RowStats* warps) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, count = blockDim.x >> 5;
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) {
-    const float other = __shfl_xor_sync(0xffffffffu, top, step);
-    const int64_t other_id = __shfl_xor_sync(0xffffffffu, id, step);
-    take(other, other_id);
+    RowStats other;
+    other.top = __shfl_xor_sync(0xffffffffu, mine.top, step);
+    other.nan = __shfl_xor_sync(0xffffffffu, mine.nan, step);
+    other.id = __shfl_xor_sync(0xffffffffu, mine.id, step);
+    other.infinite = __shfl_xor_sync(0xffffffffu, mine.infinite, step);
+    other.sum = __shfl_xor_sync(0xffffffffu, mine.sum, step);
+    mine.join(other);
   }
   __syncthreads();
-  if (threadIdx.x == 0) s.flag = 0;
-  if (lane == 0) s.tops[warp] = top, s.ids[warp] = id;
+  if (lane == 0) warps[warp] = mine;
   __syncthreads();
-  if (mine.nan) s.flag = 1;
-  for (int w = 0; w < kScanWarps; ++w) take(s.tops[w], s.ids[w]);
-  if constexpr (kSum) {
-    double sum = top == INFINITY ? static_cast<double>(infinite)
-                 : mine.sum == 0 ? 0
-                                 : mine.sum * exp(static_cast<double>(mine.top) - static_cast<double>(top));
-#pragma unroll
-    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-    if (lane == 0) s.sums[warp] = sum;
-  }
-  __syncthreads();
-  RowStats all{top, id, 0, s.flag != 0};
-  if constexpr (kSum)
-    for (int w = 0; w < kScanWarps; ++w) all.sum += s.sums[w];
+  RowStats all = warps[0];
+  for (int w = 1; w < count; ++w) all.join(warps[w]);
   return all;
 }
+
+struct SampleScratch {
+  uint32_t count[kSampleBins];
+  union {
+    unsigned long long mass[kSampleBins];
+    uint64_t keys[kSampleBins];
+  };
+  unsigned long long warps[kScanWarps];
+  RowStats stats[kScanWarps];
+  int listed, flag, first, bin;
+  uint64_t cut, before_count, before_mass;
+};
 
 /// A row whose tokens are chosen among.
 struct SampleRow {

@@ -1,0 +1,188 @@
+// A decode step of SmolLM2's shape from operators, captured in one graph: with fused operators and without.
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/random.h"
+#include "base/text.h"
+#include "cases/device_case.h"
+#include "kernels/rows16/rows16.h"
+#include "ops/add_rms_norm/add_rms_norm.h"
+#include "ops/attention_decode/attention_decode.h"
+#include "ops/kv_write/kv_write.h"
+#include "ops/linear/linear.h"
+#include "ops/linear_qkv/linear_qkv.h"
+#include "ops/linear_swiglu/linear_swiglu.h"
+#include "ops/rope/rope.h"
+#include "ops/rope_kv_write/rope_kv_write.h"
+#include "ops/sample/sample.h"
+#include "ops/silu_mul/silu_mul.h"
+#include "tensor/blocks.h"
+
+namespace ridge::cases {
+
+namespace {
+
+constexpr int64_t kLayers = 30, kHidden = 576, kHeads = 9, kKvHeads = 3, kHeadDim = 64, kInner = 1536,
+                  kVocab = 49152, kContext = 512, kPage = 16;
+
+Tensor random_weights(Bench& bench, DType dtype, int64_t out, int64_t in, uint64_t seed) {
+  Random random(seed);
+  const int64_t row_bytes = in / dtype_block(dtype) * dtype_block_bytes(dtype);
+  std::vector<float> row(static_cast<size_t>(in));
+  std::vector<uint8_t> file(static_cast<size_t>(out * row_bytes));
+  for (int64_t r = 0; r < out; ++r) {
+    if (r < 64)  // rows repeat: encoding costs more than the case
+      for (float& v : row) v = random.normal() / 24;
+    if (r < 64)
+      encode_row(dtype, row.data(), in, file.data() + r * row_bytes);
+    else
+      std::copy_n(file.data() + r % 64 * row_bytes, row_bytes, file.data() + r * row_bytes);
+  }
+  const PackedLayout& layout = *rows16::layout(dtype);
+  std::vector<uint8_t> packed(static_cast<size_t>(layout.bytes(out, in)));
+  rows16::pack(Tensor(file.data(), dtype, {out, in}), layout, packed.data(), 0, out);
+  Tensor t = bench.upload(packed, {static_cast<int64_t>(packed.size())});
+  t.dtype = dtype, t.shape = {out, in}, t.strides = {in, 1}, t.layout = &layout;
+  return t;
+}
+
+struct Layer {
+  Tensor q, k, v, o, gate, up, down, k_pages, v_pages;
+};
+
+/// Everything of a step that has an address.
+struct Model {
+  std::vector<Layer> layers;
+  Tensor head, norm, hidden, normed, q, k, v, attended, projected, gate, up, inner, logits, frequencies,
+      positions, slots, table, lengths;
+  SampleArgs sampling;
+
+  explicit Model(Bench& bench) {
+    // Layers of their own addresses, so that weights come from memory as in a model: 85 MB.
+    for (int64_t i = 0; i < kLayers; ++i) {
+      const auto seed = static_cast<uint64_t>(10 * i);
+      Layer l;
+      l.q = random_weights(bench, kQ4_1, kHidden, kHidden, seed),
+      l.k = random_weights(bench, kQ4_1, 192, kHidden, seed + 1);
+      l.v = random_weights(bench, kQ4_1, 192, kHidden, seed + 2),
+      l.o = random_weights(bench, kQ4_1, kHidden, kHidden, seed + 3);
+      l.gate = random_weights(bench, kQ4_1, kInner, kHidden, seed + 4);
+      l.up = random_weights(bench, kQ4_1, kInner, kHidden, seed + 5);
+      l.down = random_weights(bench, kQ4_1, kHidden, kInner, seed + 6);
+      for (Tensor* t : {&l.k_pages, &l.v_pages}) {
+        const int64_t pages = kContext / kPage;
+        std::vector<float> values(static_cast<size_t>(kContext * kKvHeads * kHeadDim), 0.01f);
+        *t = bench.upload_as(kF16, values, {pages, kKvHeads, kPage, kHeadDim});
+      }
+      layers.push_back(l);
+    }
+    head = random_weights(bench, kQ8_0, kVocab, kHidden, 999);
+    norm = bench.upload(std::vector<float>(kHidden, 1), {kHidden});
+    hidden = bench.output(kF32, {1, kHidden}), normed = bench.output(kF32, {1, kHidden});
+    q = bench.output(kF32, {1, kHidden}), k = bench.output(kF32, {1, 192}), v = bench.output(kF32, {1, 192});
+    attended = bench.output(kF32, {1, kHidden}), projected = bench.output(kF32, {1, kHidden});
+    gate = bench.output(kF32, {1, kInner}), up = bench.output(kF32, {1, kInner}),
+    inner = bench.output(kF32, {1, kInner});
+    logits = bench.output(kF32, {1, kVocab});
+    frequencies = bench.upload(std::vector<float>(32, 0.5f), {32});
+    positions = bench.upload(std::vector<int64_t>{kContext - 1}, {1}),
+    slots = bench.upload(std::vector<int64_t>{kContext - 1}, {1});
+    std::vector<int32_t> pages;
+    for (int32_t p = 0; p < kContext / kPage; ++p) pages.push_back(p);
+    table = bench.upload(pages, {1, kContext / kPage}),
+    lengths = bench.upload(std::vector<int64_t>{kContext}, {1});
+    SampleArgs& s = sampling;
+    s.ids = bench.output(kI32, {1}), s.status = bench.output(kI32, {1}), s.logprob = bench.output(kF32, {1}),
+    s.logits = logits;
+    s.temperature = bench.upload(std::vector<float>{0}, {1}),
+    s.top_k = bench.upload(std::vector<int32_t>{0}, {1});
+    s.top_p = bench.upload(std::vector<float>{1}, {1}), s.min_p = bench.upload(std::vector<float>{0}, {1});
+    s.seed = s.position = bench.upload(std::vector<int64_t>{1}, {1});
+  }
+};
+
+Tensor as_heads(const Tensor& t, int64_t heads) {
+  return Tensor(t.data, kF32, {1, heads, kHeadDim});
+}
+
+Status attention_part(CudaStream& s, const Model& m, const Layer& l, bool fused) {
+  if (fused) {
+    RIDGE_TRY(
+        linear_qkv(s, {.q = m.q, .k = m.k, .v = m.v, .x = m.normed, .w_q = l.q, .w_k = l.k, .w_v = l.v}));
+    RopeKvWriteArgs a;
+    a.q = as_heads(m.q, kHeads), a.k = as_heads(m.k, kKvHeads), a.v = as_heads(m.v, kKvHeads);
+    a.k_pages = l.k_pages, a.v_pages = l.v_pages, a.slots = m.slots, a.positions = m.positions,
+    a.frequencies = m.frequencies;
+    RIDGE_TRY(rope_kv_write(s, a));
+  } else {
+    RIDGE_TRY(linear(s, {.y = m.q, .x = m.normed, .w = l.q}));
+    RIDGE_TRY(linear(s, {.y = m.k, .x = m.normed, .w = l.k}));
+    RIDGE_TRY(linear(s, {.y = m.v, .x = m.normed, .w = l.v}));
+    RIDGE_TRY(rope(s, {.x = as_heads(m.q, kHeads), .positions = m.positions, .frequencies = m.frequencies}));
+    RIDGE_TRY(
+        rope(s, {.x = as_heads(m.k, kKvHeads), .positions = m.positions, .frequencies = m.frequencies}));
+    KvWriteArgs a;
+    a.k = as_heads(m.k, kKvHeads), a.v = as_heads(m.v, kKvHeads), a.k_pages = l.k_pages,
+    a.v_pages = l.v_pages, a.slots = m.slots;
+    RIDGE_TRY(kv_write(s, a));
+  }
+  AttentionDecodeArgs d;
+  d.o = as_heads(m.attended, kHeads), d.q = as_heads(m.q, kHeads), d.k_pages = l.k_pages,
+  d.v_pages = l.v_pages;
+  d.page_table = m.table, d.kv_length = m.lengths, d.scale = 0.125f;
+  RIDGE_TRY(attention_decode(s, d));
+  return linear(s, {.y = m.projected, .x = m.attended, .w = l.o});
+}
+
+Status step(CudaStream& s, const Model& m, bool fused) {
+  for (const Layer& l : m.layers) {
+    RIDGE_TRY(attention_part(s, m, l, fused));
+    RIDGE_TRY(
+        add_rms_norm(s, {.sum = m.hidden, .y = m.normed, .a = m.hidden, .b = m.projected, .w = m.norm}));
+    if (fused) {
+      LinearSwigluArgs a;
+      a.y = m.inner, a.x = m.normed, a.w_gate = l.gate, a.w_up = l.up;
+      RIDGE_TRY(linear_swiglu(s, a));
+    } else {
+      RIDGE_TRY(linear(s, {.y = m.gate, .x = m.normed, .w = l.gate}));
+      RIDGE_TRY(linear(s, {.y = m.up, .x = m.normed, .w = l.up}));
+      RIDGE_TRY(silu_mul(s, {.y = m.inner, .gate = m.gate, .up = m.up}));
+    }
+    RIDGE_TRY(linear(s, {.y = m.projected, .x = m.inner, .w = l.down}));
+    RIDGE_TRY(
+        add_rms_norm(s, {.sum = m.hidden, .y = m.normed, .a = m.hidden, .b = m.projected, .w = m.norm}));
+  }
+  RIDGE_TRY(linear(s, {.y = m.logits, .x = m.normed, .w = m.head}));
+  return sample(s, m.sampling);
+}
+
+void smollm2_step(Bench& bench) {
+  const Model m(bench);
+  std::vector<float> answers[2];
+  for (const bool fused : {false, true}) {
+    std::vector<float> start(kHidden);
+    for (size_t i = 0; i < start.size(); ++i) start[i] = static_cast<float>(i % 7) - 3;
+    bench.must(bench.device().upload(m.hidden.data, start.data(), kHidden * 4));
+    bench.must(bench.device().upload(m.normed.data, start.data(), kHidden * 4));
+    bench.run([&](CudaStream& s) { return step(s, m, fused); });
+    answers[fused] = bench.floats(m.logits);
+    double best = HUGE_VAL;
+    for (int round = 0; round < 5; ++round)
+      best = std::min(best, bench.replay_us([&](CudaStream& s) { return step(s, m, fused); }, 50));
+    std::printf("     a step of SmolLM2's shape, Q4_1, f32 activations, f16 cache of %lld: %.0f us %s\n",
+                static_cast<long long>(kContext), best, fused ? "fused" : "operator by operator");
+  }
+  for (size_t i = 0; i < answers[0].size(); ++i)
+    bench.expect_near(answers[1][i], answers[0][i], 2e-3 * (std::fabs(answers[0][i]) + 1), text("logit ", i));
+}
+
+}  // namespace
+
+std::vector<DeviceCase> chain_cases() {
+  return {{"smollm2_step_fused_equals_apart", smollm2_step}};
+}
+
+}  // namespace ridge::cases

@@ -1,0 +1,291 @@
+#pragma once
+// linear_terms: y = x · wᵀ + bias + residual at f32 accuracy by the bf16 matrix instruction
+// (docs/kernels/linear_terms.md). Limit: read bandwidth of w for few tokens, the matrix instruction and the
+// unpacking of codes for many.
+//
+// Quantized codes are small integers, which bf16 holds exactly, and f32 is the exact sum of three bf16 terms
+// (f16 of two). So codes, or terms of w, are multiplied by terms of x without any rounding but that of f32
+// sums; a panel's sum is then scaled once. A column of operand b is a term of a token: three for f32 x, one
+// for bf16. The sums of x that offsets are multiplied by come from the same instruction, with ones as operand
+// a.
+//
+// w goes in pairs of 16-row tiles, and k in `parts`, a matter of w's shape alone. With few tokens a part is a
+// warp's, which splits x into terms itself; with many a launch before this one has done it (split_terms.cuh),
+// and a warp does all parts of its pair in turn. Parts are joined in shared memory in their order, so neither
+// the batch nor the place in it changes a bit of a row.
+
+#include "kernels/rowwise.cuh"
+#include "kernels/split_terms.cuh"
+
+namespace ridge::cuda {
+
+/// total += panel · terms, scaled.
+template <class Panel, int kColumns>
+__device__ __forceinline__ void add_panel(float (&total)[2][kColumns][4], const Panel& panel,
+                                          const uint4 (&terms)[kColumns]) {
+  constexpr bool kHalves = Panel::kHalves;
+  float sums[kColumns][2];  // of x, by column 2t and 2t + 1
+  if constexpr (Panel::kOffsets) {
+    constexpr uint32_t kOnes = 0x3f803f80u;
+    const uint32_t ones[4] = {kOnes, kOnes, kOnes, kOnes};
+#pragma unroll
+    for (int n = 0; n < kColumns; ++n) {
+      float d[4] = {};
+      device::mma<bf16>(d, ones, terms[n].x, terms[n].y);
+      device::mma<bf16>(d, ones, terms[n].z, terms[n].w);
+      sums[n][0] = d[0], sums[n][1] = d[1];
+    }
+  }
+#pragma unroll
+  for (int m = 0; m < 2; ++m) {
+    float d[kColumns][4] = {};
+#pragma unroll
+    for (int step = 0; step < 2; ++step) {
+#pragma unroll
+      for (int term = 0; term < Panel::kTerms; ++term) {
+        uint32_t a[4], pairs[2];
+        panel.values_of(2 * m, step, term, pairs), a[0] = pairs[0], a[2] = pairs[1];
+        panel.values_of(2 * m + 1, step, term, pairs), a[1] = pairs[0], a[3] = pairs[1];
+#pragma unroll
+        for (int n = 0; n < kColumns; ++n)
+          device::mma<bf16>(d[n], a, step == 0 ? terms[n].x : terms[n].z,
+                            step == 0 ? terms[n].y : terms[n].w);
+      }
+      if (!kHalves && step == 0) continue;
+      const float scale[2] = {panel.scale_of(2 * m, step), panel.scale_of(2 * m + 1, step)};
+#pragma unroll
+      for (int n = 0; n < kColumns; ++n)
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          total[m][n][j] = fmaf(scale[j >> 1], d[n][j], total[m][n][j]), d[n][j] = 0;
+    }
+    if constexpr (Panel::kOffsets) {
+      const float offset[2] = {panel.offset_of(2 * m), panel.offset_of(2 * m + 1)};
+#pragma unroll
+      for (int n = 0; n < kColumns; ++n)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) total[m][n][j] = fmaf(offset[j >> 1], sums[n][j & 1], total[m][n][j]);
+    }
+  }
+}
+
+/// A warp's sums of one part into its rows of shared memory, [32, kRow]: the first part stored, later ones
+/// added.
+template <class Traits>
+__device__ __forceinline__ void leave_part(const float (&total)[2][Traits::kColumns][4], float* rows,
+                                           bool first) {
+  const int g = threadIdx.x >> 2 & 7, t = threadIdx.x & 3;
+#pragma unroll
+  for (int m = 0; m < 2; ++m)
+#pragma unroll
+    for (int n = 0; n < Traits::kColumns; ++n)
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        float* const at =
+            rows + ((g >> 2) * 16 + (g & 3) * 4 + 2 * m + (j >> 1)) * Traits::kRow + n * 8 + t * 2 + (j & 1);
+        *at = first ? total[m][n][j] : *at + total[m][n][j];
+      }
+}
+
+/// Parts in order, then terms in order.
+template <class Traits>
+__device__ __forceinline__ float joined(const float* row, const LinearTermsCall& call, int token) {
+  const float* const from = row + token * call.terms;
+  float sum = 0;
+  for (int term = 0; term < call.terms; ++term) {
+    float column = from[term];
+    for (int warp = 1; warp < call.sharing; ++warp) column += from[warp * 32 * Traits::kRow + term];
+    sum += column;
+  }
+  return sum;
+}
+
+/// A thread an output.
+template <class Traits>
+__device__ __forceinline__ void store_outputs(const float* join, const LinearTermsCall& call,
+                                              device::Waited waited, const BlockRows& block,
+                                              int64_t first_token, int tokens) {
+  const int height = rows_of_pair(call.gate), rows = Traits::kWarps / call.sharing * height;
+  const LinearTermsPart& m = call.matrices[block.matrix];
+  float* const y = m.y.after(waited);
+  const float* const residual = call.residual.after(waited);
+  for (int i = threadIdx.x; i < rows * tokens; i += Traits::kThreads) {
+    const int row = i % rows, token = i / rows;
+    const int64_t out = block.first_pair * height + row;
+    if (out >= m.out) continue;
+    const float* const from = join + (row / height * call.sharing * 32 + row % height) * Traits::kRow;
+    float sum = joined<Traits>(from, call, token);
+    if (m.bias) sum += m.bias[out];
+    if (call.gate != Gate::kNone) {
+      float up = joined<Traits>(from + 16 * Traits::kRow, call, token);
+      if (call.matrices[1].bias) up += call.matrices[1].bias[out];
+      sum = (call.gate == Gate::kSilu ? Silu::of(sum) : GeluTanh::of(sum)) * up;
+    }
+    if (residual) sum += residual[(first_token + token) * call.residual_stride + out];
+    y[(first_token + token) * m.y_stride + out] = sum;
+  }
+}
+
+/// One or two tokens: a warp splits the x of its part, four units of two panels at a time.
+template <class Traits>
+__global__ __launch_bounds__(Traits::kThreads,
+                             Traits::kBlocksPerSm) void linear_terms_few(device::Upstream upstream,
+                                                                         LinearTermsCall call) {
+  using Panel = typename Traits::Panel;
+  static_assert(Traits::kColumns == 1);
+  constexpr int kDepth = Panel::kDepth, kStage = 4;
+  extern __shared__ __align__(128) unsigned char shared[];
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, part = warp % call.sharing;
+  const BlockRows block(call, Traits::kWarps / call.sharing);
+  const typename Panel::Rows rows(call, block.tile(call, block.first_pair + warp / call.sharing));
+  const int begin = part * call.part_units, end = min(begin + call.part_units, call.units);
+  Panel now[kDepth][2], next[kDepth][2];
+#pragma unroll
+  for (int i = 0; i < kDepth; ++i)
+    if (begin + i < end) rows.load(now[i], begin + i);
+  upstream.release_next();
+  const auto waited = upstream.wait();
+
+  const int tokens = static_cast<int>(call.tokens);
+  unsigned char* const own = shared + warp * kStage * 2 * 512;
+  const bool has_column = lane >> 2 < tokens * call.terms;
+  SplitX<kStage, Panel::kNeighbours> x;
+  x.load(call, call.x.after(waited), begin, end);
+  float total[2][1][4] = {};
+  for (int stage = begin; stage < end; stage += kStage) {
+    __syncwarp();  // the stage before is used up
+    x.split(call, own);
+    __syncwarp();
+    if (stage + kStage < end) x.load(call, call.x.after(waited), stage + kStage, end);
+#pragma unroll
+    for (int first = 0; first < kStage; first += kDepth) {
+      if (stage + first >= end) break;
+#pragma unroll
+      for (int i = 0; i < kDepth; ++i)
+        if (stage + first + kDepth + i < end) rows.load(next[i], stage + first + kDepth + i);
+#pragma unroll
+      for (int i = 0; i < kDepth; ++i) {
+        if (stage + first + i >= end) break;
+#pragma unroll
+        for (int p = 0; p < 2; ++p) {
+          uint4 terms[1] = {};
+          if (has_column)
+            terms[0] = *reinterpret_cast<const uint4*>(own + ((first + i) * 2 + p) * 512 + lane * 16);
+          if (2 * (stage + first + i) + p < call.panels) add_panel<Panel, 1>(total, now[i][p], terms);
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kDepth; ++i) now[i][0] = next[i][0], now[i][1] = next[i][1];
+    }
+  }
+  __syncthreads();
+  float* const join = reinterpret_cast<float*>(shared);
+  leave_part<Traits>(total, join + warp * 32 * Traits::kRow, true);
+  __syncthreads();
+  store_outputs<Traits>(join, call, waited, block, 0, tokens);
+}
+
+/// Many tokens: blockIdx.x is the group of columns, so that blocks which read the same w run side by side.
+template <class Traits>
+__global__ __launch_bounds__(Traits::kThreads,
+                             Traits::kBlocksPerSm) void linear_terms_many(device::Upstream upstream,
+                                                                          LinearTermsCall call) {
+  using Panel = typename Traits::Panel;
+  constexpr int kColumns = Traits::kColumns;
+  extern __shared__ __align__(128) unsigned char shared[];
+  float* const join = reinterpret_cast<float*>(shared);
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  const BlockRows block(call, Traits::kWarps / call.sharing);
+  const int64_t first_token = int64_t{blockIdx.x} * (kColumns * 8 / call.terms);
+  const typename Panel::Rows rows(call, block.tile(call, block.first_pair + warp / call.sharing));
+  const int first_part = call.sharing == 1 ? 0 : warp % call.sharing,
+            parts = call.sharing == 1 ? call.parts : 1;
+  upstream.release_next();
+  const auto waited = upstream.wait();
+  const uint4* const b =
+      call.split_x.after(waited) + int64_t{blockIdx.x} * call.units * 2 * kColumns * 32 + lane;
+
+  for (int part = first_part; part < first_part + parts; ++part) {
+    const int begin = part * call.part_units, end = min(begin + call.part_units, call.units);
+    Panel now[2], next[2];
+    if (begin < end) rows.load(now, begin);
+    float total[2][kColumns][4] = {};
+    for (int unit = begin; unit < end; ++unit) {
+      if (unit + 1 < end) rows.load(next, unit + 1);
+#pragma unroll
+      for (int p = 0; p < 2; ++p) {
+        uint4 terms[kColumns];
+#pragma unroll
+        for (int n = 0; n < kColumns; ++n) terms[n] = __ldg(b + (int64_t{2 * unit + p} * kColumns + n) * 32);
+        if (2 * unit + p < call.panels) add_panel<Panel, kColumns>(total, now[p], terms);
+      }
+      now[0] = next[0], now[1] = next[1];
+    }
+    leave_part<Traits>(total, join + warp * 32 * Traits::kRow, part == first_part);
+  }
+  __syncthreads();
+  const int tokens = static_cast<int>(min(int64_t{kColumns * 8 / call.terms}, call.tokens - first_token));
+  store_outputs<Traits>(join, call, waited, block, first_token, tokens);
+}
+
+/// Gives every matrix its blocks; how many there are.
+inline int64_t place_blocks(LinearTermsCall* call, int warps) {
+  const int64_t rows = int64_t{warps / call->sharing} * rows_of_pair(call->gate);
+  int64_t blocks = 0;
+  for (int i = 0; i < call->count; ++i) {
+    if (i > 0 && call->gate != Gate::kNone) break;
+    call->matrices[i].first_block = static_cast<int>(blocks);
+    blocks += ceil_div(call->matrices[i].out, rows);
+  }
+  return blocks;
+}
+
+template <class Panel, int kWarps>
+static Status launch_linear_terms_few(cudaStream_t stream, LinearTermsCall call) {
+  using Traits = LinearTermsTraits<Panel, 1, kWarps>;
+  static const cudaError_t allowed = cudaFuncSetAttribute(
+      linear_terms_few<Traits>, cudaFuncAttributeMaxDynamicSharedMemorySize, Traits::kSharedBytes);
+  RIDGE_TRY(device::cuda_status(allowed, "cudaFuncSetAttribute of linear_terms_few"));
+  call.sharing = call.parts;
+  device::LaunchShape shape;
+  shape.grid.y = static_cast<unsigned>(place_blocks(&call, Traits::kWarps));
+  shape.block.x = Traits::kThreads;
+  shape.shared_bytes = Traits::kSharedBytes;
+  return device::launch_dependent(stream, shape, "linear_terms_few", linear_terms_few<Traits>, call);
+}
+
+/// `sms`: multiprocessors.
+template <class Panel>
+static Status launch_linear_terms_many(cudaStream_t stream, LinearTermsCall call, int sms) {
+  using Traits = LinearTermsTraits<Panel, kManyColumns, 16>;
+  static const cudaError_t allowed = cudaFuncSetAttribute(
+      linear_terms_many<Traits>, cudaFuncAttributeMaxDynamicSharedMemorySize, Traits::kSharedBytes);
+  RIDGE_TRY(device::cuda_status(allowed, "cudaFuncSetAttribute of linear_terms_many"));
+  const int64_t groups = ceil_div(call.tokens, int64_t{kManyColumns * 8 / call.terms});
+  const int64_t items = groups * call.units * 2 * kManyColumns * 32;
+  device::LaunchShape shape;
+  shape.grid.x = static_cast<unsigned>(min(ceil_div(items, int64_t{256}), int64_t{sms} * 16));
+  shape.block.x = 256;
+  RIDGE_TRY(
+      device::launch_dependent(stream, shape, "split_terms", split_terms, call, Panel::kNeighbours, items));
+  // A warp a pair reads x once for 16 pairs, if that leaves no multiprocessor without a block.
+  call.sharing = 1;
+  if (place_blocks(&call, Traits::kWarps) * groups < sms) call.sharing = call.parts;
+  shape = {};
+  shape.grid.x = static_cast<unsigned>(groups);
+  shape.grid.y = static_cast<unsigned>(place_blocks(&call, Traits::kWarps));
+  shape.block.x = Traits::kThreads;
+  shape.shared_bytes = Traits::kSharedBytes;
+  return device::launch_dependent(stream, shape, "linear_terms_many", linear_terms_many<Traits>, call);
+}
+
+template <class Panel>
+static Status launch_panels(cudaStream_t stream, const LinearTermsCall& call, int sms) {
+  // A block a pair: small blocks, several on a multiprocessor, where there are many pairs.
+  if (call.tokens <= kFewTerms && call.parts == 16) return launch_linear_terms_few<Panel, 16>(stream, call);
+  if (call.tokens <= kFewTerms && call.parts == 8) return launch_linear_terms_few<Panel, 8>(stream, call);
+  if (call.tokens <= kFewTerms) return launch_linear_terms_few<Panel, 4>(stream, call);
+  return launch_linear_terms_many<Panel>(stream, call, sms);
+}
+
+}  // namespace ridge::cuda
