@@ -19,11 +19,41 @@
 
 namespace ridge::cuda {
 
+/// A panel as operands of the matrix step: made of weights alone, so before the wait where there is time.
+template <class Panel>
+struct ReadyPanel {
+  static constexpr int kHalves = Panel::kHalves ? 2 : 1;
+  uint32_t a[2][2][Panel::kTerms][4];  // by matrix of 16 rows, step, term
+  float scale[2][kHalves][2];          // by matrix, half, row g or g + 8
+  float offset[2][2];
+
+  __device__ __forceinline__ void take(const Panel& panel) {
+#pragma unroll
+    for (int m = 0; m < 2; ++m) {
+#pragma unroll
+      for (int step = 0; step < 2; ++step)
+#pragma unroll
+        for (int term = 0; term < Panel::kTerms; ++term)
+#pragma unroll
+          for (int r = 0; r < 2; ++r) {
+            uint32_t pairs[2];
+            panel.values_of(2 * m + r, step, term, pairs);
+            a[m][step][term][r] = pairs[0], a[m][step][term][r + 2] = pairs[1];
+          }
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+#pragma unroll
+        for (int half = 0; half < kHalves; ++half) scale[m][half][r] = panel.scale_of(2 * m + r, half);
+        if constexpr (Panel::kOffsets) offset[m][r] = panel.offset_of(2 * m + r);
+      }
+    }
+  }
+};
+
 /// total += panel · terms, scaled.
 template <class Panel, int kColumns>
-__device__ __forceinline__ void add_panel(float (&total)[2][kColumns][4], const Panel& panel,
+__device__ __forceinline__ void add_panel(float (&total)[2][kColumns][4], const ReadyPanel<Panel>& panel,
                                           const uint4 (&terms)[kColumns]) {
-  constexpr bool kHalves = Panel::kHalves;
   float sums[kColumns][2];  // of x, by column 2t and 2t + 1
   if constexpr (Panel::kOffsets) {
     constexpr uint32_t kOnes = 0x3f803f80u;
@@ -42,29 +72,25 @@ __device__ __forceinline__ void add_panel(float (&total)[2][kColumns][4], const 
 #pragma unroll
     for (int step = 0; step < 2; ++step) {
 #pragma unroll
-      for (int term = 0; term < Panel::kTerms; ++term) {
-        uint32_t a[4], pairs[2];
-        panel.values_of(2 * m, step, term, pairs), a[0] = pairs[0], a[2] = pairs[1];
-        panel.values_of(2 * m + 1, step, term, pairs), a[1] = pairs[0], a[3] = pairs[1];
+      for (int term = 0; term < Panel::kTerms; ++term)
 #pragma unroll
         for (int n = 0; n < kColumns; ++n)
-          device::mma<bf16>(d[n], a, step == 0 ? terms[n].x : terms[n].z,
+          device::mma<bf16>(d[n], panel.a[m][step][term], step == 0 ? terms[n].x : terms[n].z,
                             step == 0 ? terms[n].y : terms[n].w);
-      }
-      if (!kHalves && step == 0) continue;
-      const float scale[2] = {panel.scale_of(2 * m, step), panel.scale_of(2 * m + 1, step)};
+      if (!Panel::kHalves && step == 0) continue;
 #pragma unroll
       for (int n = 0; n < kColumns; ++n)
 #pragma unroll
         for (int j = 0; j < 4; ++j)
-          total[m][n][j] = fmaf(scale[j >> 1], d[n][j], total[m][n][j]), d[n][j] = 0;
+          total[m][n][j] = fmaf(panel.scale[m][Panel::kHalves ? step : 0][j >> 1], d[n][j], total[m][n][j]),
+          d[n][j] = 0;
     }
     if constexpr (Panel::kOffsets) {
-      const float offset[2] = {panel.offset_of(2 * m), panel.offset_of(2 * m + 1)};
 #pragma unroll
       for (int n = 0; n < kColumns; ++n)
 #pragma unroll
-        for (int j = 0; j < 4; ++j) total[m][n][j] = fmaf(offset[j >> 1], sums[n][j & 1], total[m][n][j]);
+        for (int j = 0; j < 4; ++j)
+          total[m][n][j] = fmaf(panel.offset[m][j >> 1], sums[n][j & 1], total[m][n][j]);
     }
   }
 }
@@ -87,24 +113,35 @@ __device__ __forceinline__ void leave_part(const float (&total)[2][Traits::kColu
       }
 }
 
-/// Parts in order, then terms in order.
+/// Parts in order: a thread a row and column; the sums replace those of a pair's first warp. All threads call
+/// it.
 template <class Traits>
+__device__ __forceinline__ void join_parts(float* join, const LinearTermsCall& call, int columns) {
+  if (call.sharing == 1) return;
+  const int all = Traits::kWarps / call.sharing * 32 * columns;
+  for (int i = threadIdx.x; i < all; i += Traits::kThreads) {
+    const int column = i % columns, row = i / columns;
+    float* const at = join + (row / 32 * call.sharing * 32 + row % 32) * Traits::kRow + column;
+    float sum = *at;
+    for (int warp = 1; warp < call.sharing; ++warp) sum += at[warp * 32 * Traits::kRow];
+    *at = sum;
+  }
+  __syncthreads();
+}
+
+/// Terms in order.
 __device__ __forceinline__ float joined(const float* row, const LinearTermsCall& call, int token) {
   const float* const from = row + token * call.terms;
-  float sum = 0;
-  for (int term = 0; term < call.terms; ++term) {
-    float column = from[term];
-    for (int warp = 1; warp < call.sharing; ++warp) column += from[warp * 32 * Traits::kRow + term];
-    sum += column;
-  }
+  float sum = from[0];
+  for (int term = 1; term < call.terms; ++term) sum += from[term];
   return sum;
 }
 
 /// A thread an output.
 template <class Traits>
-__device__ __forceinline__ void store_outputs(const float* join, const LinearTermsCall& call,
-                                              device::Waited waited, const BlockRows& block,
-                                              int64_t first_token, int tokens) {
+__device__ __forceinline__ void store_outputs(float* join, const LinearTermsCall& call, device::Waited waited,
+                                              const BlockRows& block, int64_t first_token, int tokens) {
+  join_parts<Traits>(join, call, tokens * call.terms);
   const int height = rows_of_pair(call.gate), rows = Traits::kWarps / call.sharing * height;
   const LinearTermsPart& m = call.matrices[block.matrix];
   float* const y = m.y.after(waited);
@@ -114,10 +151,10 @@ __device__ __forceinline__ void store_outputs(const float* join, const LinearTer
     const int64_t out = block.first_pair * height + row;
     if (out >= m.out) continue;
     const float* const from = join + (row / height * call.sharing * 32 + row % height) * Traits::kRow;
-    float sum = joined<Traits>(from, call, token);
+    float sum = joined(from, call, token);
     if (m.bias) sum += m.bias[out];
     if (call.gate != Gate::kNone) {
-      float up = joined<Traits>(from + 16 * Traits::kRow, call, token);
+      float up = joined(from + 16 * Traits::kRow, call, token);
       if (call.matrices[1].bias) up += call.matrices[1].bias[out];
       sum = (call.gate == Gate::kSilu ? Silu::of(sum) : GeluTanh::of(sum)) * up;
     }
@@ -139,10 +176,16 @@ __global__ __launch_bounds__(Traits::kThreads,
   const BlockRows block(call, Traits::kWarps / call.sharing);
   const typename Panel::Rows rows(call, block.tile(call, block.first_pair + warp / call.sharing));
   const int begin = part * call.part_units, end = min(begin + call.part_units, call.units);
-  Panel now[kDepth][2], next[kDepth][2];
+  Panel raw[kDepth][2];  // unit u in place (u - begin) mod kDepth, until it is ready
+  ReadyPanel<Panel> ready[2];
+  const auto make_ready = [&](int place, int unit) {
+    ready[0].take(raw[place][0]), ready[1].take(raw[place][1]);
+    if (unit + kDepth < end) rows.load(raw[place], unit + kDepth);
+  };
 #pragma unroll
   for (int i = 0; i < kDepth; ++i)
-    if (begin + i < end) rows.load(now[i], begin + i);
+    if (begin + i < end) rows.load(raw[i], begin + i);
+  if (begin < end) make_ready(0, begin);
   upstream.release_next();
   const auto waited = upstream.wait();
 
@@ -158,24 +201,16 @@ __global__ __launch_bounds__(Traits::kThreads,
     __syncwarp();
     if (stage + kStage < end) x.load(call, call.x.after(waited), stage + kStage, end);
 #pragma unroll
-    for (int first = 0; first < kStage; first += kDepth) {
-      if (stage + first >= end) break;
+    for (int i = 0; i < kStage; ++i) {
+      const int unit = stage + i;
+      if (unit >= end) break;
 #pragma unroll
-      for (int i = 0; i < kDepth; ++i)
-        if (stage + first + kDepth + i < end) rows.load(next[i], stage + first + kDepth + i);
-#pragma unroll
-      for (int i = 0; i < kDepth; ++i) {
-        if (stage + first + i >= end) break;
-#pragma unroll
-        for (int p = 0; p < 2; ++p) {
-          uint4 terms[1] = {};
-          if (has_column)
-            terms[0] = *reinterpret_cast<const uint4*>(own + ((first + i) * 2 + p) * 512 + lane * 16);
-          if (2 * (stage + first + i) + p < call.panels) add_panel<Panel, 1>(total, now[i][p], terms);
-        }
+      for (int p = 0; p < 2; ++p) {
+        uint4 terms[1] = {};
+        if (has_column) terms[0] = *reinterpret_cast<const uint4*>(own + (i * 2 + p) * 512 + lane * 16);
+        if (2 * unit + p < call.panels) add_panel<Panel, 1>(total, ready[p], terms);
       }
-#pragma unroll
-      for (int i = 0; i < kDepth; ++i) now[i][0] = next[i][0], now[i][1] = next[i][1];
+      if (unit + 1 < end) make_ready((i + 1) % kDepth, unit + 1);
     }
   }
   __syncthreads();
@@ -217,7 +252,10 @@ __global__ __launch_bounds__(Traits::kThreads,
         uint4 terms[kColumns];
 #pragma unroll
         for (int n = 0; n < kColumns; ++n) terms[n] = __ldg(b + (int64_t{2 * unit + p} * kColumns + n) * 32);
-        if (2 * unit + p < call.panels) add_panel<Panel, kColumns>(total, now[p], terms);
+        if (2 * unit + p >= call.panels) continue;
+        ReadyPanel<Panel> ready;
+        ready.take(now[p]);
+        add_panel<Panel, kColumns>(total, ready, terms);
       }
       now[0] = next[0], now[1] = next[1];
     }

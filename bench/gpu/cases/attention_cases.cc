@@ -6,6 +6,7 @@
 #include "cases/device_case.h"
 #include "ops/attention_decode/attention_decode.h"
 #include "ops/attention_prefill/attention_prefill.h"
+#include "ops/kv_write/kv_write.h"
 
 namespace ridge::cases {
 
@@ -269,6 +270,43 @@ void k21_the_declared_maximum_changes_no_bit(Bench& bench) {
   }
 }
 
+/// Every pair of page types: K = 0, V = 0.3, written a token at a time over the edges of pages.
+void k22_quantized_pages_over_300_steps(Bench& bench) {
+  const DType types[] = {kF32, kF16, kBF16, kI8};
+  const double tolerance[] = {1e-6, 0.3 * 0x1p-11 + 1e-6, 0.3 * 0x1p-8 + 1e-6, 1e-6};
+  for (const DType k_type : types)
+    for (size_t v = 0; v < 4; ++v) {
+      bench.begin();
+      const int64_t d = 128, page = 16, pages = 20;
+      KvWriteArgs w;
+      w.k = bench.upload(std::vector<float>(static_cast<size_t>(d), 0), {1, 1, d});
+      w.v = bench.upload(std::vector<float>(static_cast<size_t>(d), 0.3f), {1, 1, d});
+      w.k_pages = bench.output(k_type, {pages, 1, page, d}),
+      w.v_pages = bench.output(types[v], {pages, 1, page, d});
+      if (k_type == kI8) w.k_scale = bench.output(kF32, {pages, 1, page});
+      if (types[v] == kI8) w.v_scale = bench.output(kF32, {pages, 1, page});
+      AttentionDecodeArgs a;
+      a.k_pages = w.k_pages, a.v_pages = w.v_pages, a.k_scale = w.k_scale, a.v_scale = w.v_scale;
+      std::vector<int32_t> table(static_cast<size_t>(pages));
+      for (int64_t p = 0; p < pages; ++p) table[p] = static_cast<int32_t>((p * 7) % pages);
+      a.page_table = bench.upload(table, {1, pages});
+      a.q = bench.upload(std::vector<float>(static_cast<size_t>(d), 1), {1, 1, d}),
+      a.o = bench.output(kF32, {1, 1, d});
+      for (int64_t n = 1; n <= 300; ++n) {
+        w.slots = bench.upload(std::vector<int64_t>{table[(n - 1) / page] * page + (n - 1) % page}, {1});
+        a.kv_length = bench.upload(std::vector<int64_t>{n}, {1});
+        bench.run([&](CudaStream& s) -> Status {
+          RIDGE_TRY(kv_write(s, w));
+          return attention_decode(s, a);
+        });
+        if (n % 50 != 0 && n != 17) continue;
+        expect_all(bench, bench.floats(a.o), 0, static_cast<size_t>(d), 0.3, tolerance[v],
+                   text(dtype_name(k_type), " x ", dtype_name(types[v]), " after ", n));
+      }
+      if (bench.failures() > 0) return;
+    }
+}
+
 void nan_stays_in_its_sequence(Bench& bench) {
   for (const DType dtype : kStored) {
     Cache cache({70, 70, 70}, 1, 64, 16);
@@ -311,6 +349,7 @@ std::vector<DeviceCase> attention_cases() {
           {"K19", k19_pages_beyond_31_bits},
           {"K20", k20_no_key_is_lost_between_splits},
           {"K21", k21_the_declared_maximum_changes_no_bit},
+          {"K22", k22_quantized_pages_over_300_steps},
           {"attention_nan_stays_in_its_sequence", nan_stays_in_its_sequence},
           {"attention_page_outside_of_the_cache_is_nan", a_page_outside_of_the_cache_is_nan}};
 }
