@@ -83,6 +83,9 @@ bool StepPlan::try_fuse(AnyOperator& fused, size_t at) {
   }
   AnyCall call = fused.fuse(sequence);
   if (call.args == nullptr) return false;
+  // A fused call that only the reference would run is no gain.
+  const auto selected = fused.select(device_->target(), call.args.get());
+  if (!selected.ok() || selected->kernel < 0) return false;
   // What the sequence wrote and the fused call does not must have no other reader.
   for (size_t i = 0; i < names.size(); ++i) {
     bool lost = false;

@@ -25,7 +25,7 @@ Decline declines(const LinearQkvArgs& a) {
 }
 
 Status run(Stream& stream, const LinearQkvArgs& a) {
-  if (a.x.dim(0) == 0) return {};
+  if (a.q.elements() + a.k.elements() + a.v.elements() == 0) return {};
   return with_terms_dtype(a.w_q, [&]<DType dtype>() {
     const int64_t rows = a.w_q.dim(0) + a.w_k.dim(0) + a.w_v.dim(0);
     LinearTermsCall call = terms_call_of<dtype>(a.x, a.w_q, ceil_div(rows, int64_t{32}), stream.workspace());
