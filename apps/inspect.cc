@@ -1,10 +1,11 @@
-// ridge inspect: what a model file holds and what it would take to run it. Loads no weights.
+// ridge inspect: what a model file holds and what it would take to run it. Reads weights only to check them.
 
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "engine/memory_plan.h"
+#include "formats/gguf_weights.h"
 #include "formats/tokenizer_gguf.h"
 #include "verbs.h"
 
@@ -102,22 +103,34 @@ void print(const Json& j, bool all) {
 
 Command add_inspect(CLI::App& cli) {
   auto o = std::make_shared<CommonOptions>();
-  auto all = std::make_shared<bool>(false);
+  auto all = std::make_shared<bool>(false), weights = std::make_shared<bool>(false);
   CLI::App* sub = cli.add_subcommand(
       "inspect", "Show a model file: metadata, tensors, memory plan, what would be refused");
   o->add_to(*sub);
   sub->add_flag("--tensors", *all, "List every tensor");
+  sub->add_flag("--weights", *weights,
+                "Read every weight, and refuse a file with one that is NaN or infinite");
   sub->footer(
-      "Examples:\n  ridge inspect model.gguf\n  ridge inspect model.gguf --json --kv q8 --context 4096");
-  return {sub, [o, all]() -> Status {
+      "Examples:\n  ridge inspect model.gguf\n  ridge inspect model.gguf --weights\n  ridge inspect "
+      "model.gguf --json --kv q8 --context 4096");
+  return {sub, [o, all, weights]() -> Status {
             RIDGE_ASSIGN(const SessionOptions options, o->session());
             RIDGE_ASSIGN(const GgufFile file, GgufFile::open(o->model));
-            const Json j = describe(file, options);
+            Json j = describe(file, options);
+            Status sound;
+            if (*weights) {
+              RIDGE_ASSIGN(const std::vector<BadWeights> bad, find_bad_weights(file, allowed_cores()));
+              sound = refuse_bad_weights(file, bad);
+              for (const BadWeights& b : bad)
+                j["bad_weights"].push_back(
+                    {{"tensor", b.tensor}, {"first", b.first}, {"value", text(b.value)}, {"count", b.count}});
+              if (!sound.ok()) j["refused"].push_back(sound.message());
+            }
             if (o->json)
               std::printf("%s\n", j.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
             else
               print(j, *all);
-            return {};
+            return sound;
           }};
 }
 

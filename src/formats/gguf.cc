@@ -1,13 +1,11 @@
 #include "formats/gguf.h"
 
 #include <algorithm>
-#include <atomic>
-#include <mutex>
 #include <new>
-#include <system_error>
-#include <thread>
 
+#include "base/checked.h"
 #include "base/memory.h"
+#include "base/pieces.h"
 #include "formats/gguf_parse.h"
 
 namespace ridge {
@@ -68,35 +66,12 @@ Result<Buffer> GgufFile::read_all(int threads) const try {
   RIDGE_ASSIGN(Buffer data, Buffer::allocate(data_bytes(), Pages::kHuge));
   // Pieces of whole huge pages: two threads never fault the same page.
   constexpr int64_t kPiece = 8 << 20;
-  std::atomic<int64_t> next{0};
-  std::mutex mutex;
-  Status failed;
-  std::atomic<bool> no_memory{false};
-  const auto work = [&] {
-    try {
-      for (int64_t first; (first = next.fetch_add(kPiece)) < data_bytes();) {
-        const Status status =
-            file_.read(static_cast<uint64_t>(data_offset() + first),
-                       static_cast<uint64_t>(std::min(kPiece, data_bytes() - first)), data.begin() + first);
-        if (status.ok()) continue;
-        const std::lock_guard lock(mutex);
-        if (failed.ok()) failed = status;
-        next = data_bytes();  // the others stop at their next piece
-      }
-    } catch (const std::bad_alloc&) {  // while an error was put into words
-      no_memory = true;
-    }
-  };
-  std::vector<std::thread> helpers;
-  try {
-    for (int i = 1; i < threads && i * kPiece < data_bytes(); ++i) helpers.emplace_back(work);
-  } catch (const std::exception&) {
-    // No thread, or no memory for one: those that run, and this one, do its work.
-  }
-  work();
-  for (std::thread& helper : helpers) helper.join();
-  RIDGE_TRY(failed);
-  if (no_memory) return io_error(path(), ": cannot be read, and there is no memory to say why");
+  const Status read = for_each_piece(threads, ceil_div(data_bytes(), kPiece), [&](int64_t piece, int) {
+    const int64_t first = piece * kPiece;
+    return file_.read(static_cast<uint64_t>(data_offset() + first),
+                      static_cast<uint64_t>(std::min(kPiece, data_bytes() - first)), data.begin() + first);
+  });
+  if (!read.ok()) return read.code() == Code::kResourceExhausted ? read.within(path()) : read;
   return data;
 } catch (const std::bad_alloc&) {
   return resource_exhausted(path(), ": no memory to read it");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "base/pieces.h"
 #include "ops/any_operator.h"
 #include "tensor/blocks.h"
 
@@ -12,8 +13,9 @@ namespace {
 // Rows are read and packed in pieces of about this size, so that loading needs little more than the packed
 // weights.
 constexpr int64_t kPieceBytes = 4 << 20;
+constexpr int kLoadingThreads = 8;
 // Tensors below this size share slabs of so many bytes.
-constexpr int64_t kSlabBytes = 16 << 20;
+constexpr int64_t kSlabBytes = 32 << 20;
 constexpr int64_t kAlignment = 64;
 }  // namespace
 
@@ -42,32 +44,42 @@ Result<GgufTensor> WeightStore::checked(const std::string& name, const Shape& wa
   return t;
 }
 
+Status WeightStore::fill(const GgufTensor& info, const PackedLayout* layout, std::byte* to) const {
+  const AnyOperator& linear = *find_operator("linear");
+  const int64_t rows = info.shape[0], row_bytes = info.bytes / std::max<int64_t>(rows, 1);
+  const int64_t step =
+      std::max<int64_t>(1, round_up(std::max<int64_t>(1, kPieceBytes / std::max<int64_t>(row_bytes, 1)),
+                                    linear.pack_granularity()));
+  // Each thread has a buffer of its own, hence the bound on their number.
+  const int threads = std::min(kLoadingThreads, device_->host_threads());
+  std::vector<Buffer> buffers(static_cast<size_t>(threads));
+  return for_each_piece(threads, ceil_div(rows, step), [&](int64_t piece, int thread) -> Status {
+    const int64_t first = piece * step, count = std::min(step, rows - first);
+    Buffer& read = buffers[static_cast<size_t>(thread)];
+    if (read.data() == nullptr) {
+      RIDGE_ASSIGN(read, Buffer::allocate(std::min(step, rows) * row_bytes, Pages::kHuge));
+    }
+    RIDGE_TRY(file_->read_range(info, first * row_bytes, count * row_bytes, read.data()));
+    if (layout == nullptr) return device_->upload(to + first * row_bytes, read.data(), count * row_bytes);
+    // pack() counts rows of the whole matrix: a view whose row `first` is the piece's first.
+    const Tensor view(read.begin() - first * row_bytes, *info.type->dtype, info.shape);
+    linear.pack_rows(view, *layout, to, first, first + count);
+    return {};
+  });
+}
+
 Result<Tensor> WeightStore::matrix(const std::string& name, int64_t rows, int64_t columns) {
   RIDGE_ASSIGN(const GgufTensor info, checked(name, {rows, columns}));
   const DType dtype = *info.type->dtype;
-  const AnyOperator& linear = *find_operator("linear");
-  const PackedLayout* layout = linear.packed_layout(device_->target(), dtype, info.shape);
+  const PackedLayout* layout = find_operator("linear")->packed_layout(device_->target(), dtype, info.shape);
   RIDGE_ASSIGN(std::byte* const memory, place(layout ? layout->bytes(rows, columns) : info.bytes));
-  const bool host = device_->target().backend == "cpu";
-  RIDGE_ASSIGN(Buffer packed,
-               Buffer::allocate(layout && !host ? layout->bytes(rows, columns) : 0, Pages::kHuge));
-  void* to = host ? memory : packed.data();
-  const int64_t row_bytes = info.bytes / rows;
-  const int64_t step = std::max<int64_t>(
-      1, round_up(std::max<int64_t>(1, kPieceBytes / row_bytes), linear.pack_granularity()));
-  RIDGE_ASSIGN(Buffer piece, Buffer::allocate(std::min(step, rows) * row_bytes, Pages::kHuge));
-  for (int64_t first = 0; first < rows; first += step) {
-    const int64_t count = std::min(step, rows - first);
-    RIDGE_TRY(file_->read_range(info, first * row_bytes, count * row_bytes, piece.data()));
-    if (layout != nullptr) {
-      // pack() counts rows of the whole matrix: a view whose row `first` is the piece's first.
-      Tensor view(piece.begin() - first * row_bytes, dtype, info.shape);
-      linear.pack_rows(view, *layout, to, first, first + count);
-    } else {
-      RIDGE_TRY(device_->upload(memory + first * row_bytes, piece.data(), count * row_bytes));
-    }
+  if (layout == nullptr || device_->target().backend == "cpu") {
+    RIDGE_TRY(fill(info, layout, memory));
+  } else {
+    RIDGE_ASSIGN(Buffer packed, Buffer::allocate(layout->bytes(rows, columns), Pages::kHuge));
+    RIDGE_TRY(fill(info, layout, packed.begin()));
+    RIDGE_TRY(device_->upload(memory, packed.data(), packed.bytes()));
   }
-  if (layout != nullptr && !host) RIDGE_TRY(device_->upload(memory, packed.data(), packed.bytes()));
   Tensor t(memory, dtype, info.shape);
   t.layout = layout;
   loaded_.push_back({name, t, info.bytes});

@@ -38,6 +38,9 @@ class WeightStore {
   /// Memory of a tensor: small ones share slabs, since each allocation of its own would take whole huge
   /// pages.
   Result<std::byte*> place(int64_t bytes);
+  /// Reads a matrix piece by piece into the memory of the device, or, with a layout, packs it into memory of
+  /// the host.
+  Status fill(const GgufTensor& info, const PackedLayout* layout, std::byte* to) const;
   Result<GgufTensor> checked(const std::string& name, const Shape& wanted) const;
   Device* device_;
   const GgufFile* file_;
