@@ -1,6 +1,7 @@
 // Text to ids and back.
 
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/utf8.h"
 #include "capi/model.h"
 
@@ -35,6 +36,9 @@ ridge_status ridge_tokenize(const ridge_model* model, const char* text, size_t t
     o.add_bos = (flags & RIDGE_TOKENIZE_BOS) != 0 && tokenizer.add_bos();
     o.parse_special = (flags & RIDGE_TOKENIZE_SPECIAL) != 0;
     const std::string_view view = text_bytes > 0 ? std::string_view(text, text_bytes) : std::string_view();
+    if (!o.parse_special)
+      for (const std::string& warning : prompt_warnings(tokenizer, view, o.add_bos))
+        log(LogLevel::kWarning, warning);
     RIDGE_ASSIGN(const std::vector<int32_t> made, tokenizer.encode(view, o));
     return write_buffer(made.data(), made.size(), ids, capacity, count, "ids");
   });

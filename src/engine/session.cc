@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "engine/memory_plan.h"
 #include "formats/tokenizer_gguf.h"
 
@@ -90,9 +91,24 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& path, const Se
   return s;
 }
 
+std::vector<std::string> prompt_warnings(const Tokenizer& tokenizer, std::string_view prompt, bool add_bos) {
+  std::vector<std::string> out;
+  if (tokenizer.starts_with_bos(prompt))
+    out.push_back(
+        text("the prompt begins with ", printable(tokenizer.piece(tokenizer.bos())),
+             " written out, which stays text",
+             add_bos ? ": BOS is put before it, leave it out" : "; no BOS is added to this model's prompts"));
+  if (const int64_t lost = tokenizer.unencodable(prompt); lost > 0)
+    out.push_back(text(lost, lost == 1 ? " byte" : " bytes", " of the prompt's ", prompt.size(),
+                       " have no token in this vocabulary and are left out"));
+  return out;
+}
+
 Result<std::vector<int32_t>> Session::encode_text(std::string_view prompt) const {
   EncodeOptions o;
   o.add_bos = tokenizer_->add_bos();
+  for (const std::string& warning : prompt_warnings(*tokenizer_, prompt, o.add_bos))
+    log(LogLevel::kWarning, warning);
   return tokenizer_->encode(prompt, o);
 }
 
@@ -103,6 +119,9 @@ Result<std::vector<int32_t>> Session::encode_chat(const std::vector<ChatMessage>
   for (const ChatMessage& m : messages) {
     if (m.content.find(kOpen) != std::string::npos || m.content.find(kClose) != std::string::npos)
       return invalid_argument("a message holds U+E000 or U+E001, which are reserved here");
+    if (const int64_t lost = tokenizer_->unencodable(m.content); lost > 0)
+      log(LogLevel::kWarning, lost, lost == 1 ? " byte" : " bytes", " of a message's ", m.content.size(),
+          " have no token in this vocabulary and are left out");
     list.push_back(TemplateValue::dict({{"role", TemplateValue::string(m.role)},
                                         {"content", TemplateValue::string(defuse(m.content, controls_))}}));
   }

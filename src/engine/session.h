@@ -26,6 +26,10 @@ struct ChatMessage {
   std::string role, content;
 };
 
+/// What whoever wrote `text` as plain text should know, a line each; empty as a rule: that it begins with BOS
+/// written out, which stays text whether or not `add_bos` puts one before it; that bytes of it have no token.
+std::vector<std::string> prompt_warnings(const Tokenizer& tokenizer, std::string_view text, bool add_bos);
+
 class Session {
  public:
   /// Opens and loads. Errors: those of each part, each naming file, key or option, value and remedy.
@@ -40,9 +44,10 @@ class Session {
   bool has_template() const { return template_.has_value(); }
 
   /// Ids of plain text as a prompt: BOS where the file asks for it, control tokens in the text stay text.
+  /// Logs prompt_warnings().
   Result<std::vector<int32_t>> encode_text(std::string_view text) const;
   /// Ids of a chat through the file's own template, control tokens only from the template, never from the
-  /// messages.
+  /// messages. Logs which bytes of them have no token.
   Result<std::vector<int32_t>> encode_chat(const std::vector<ChatMessage>& messages) const;
   /// Ids that end an answer: the file's own and what its template ends a turn with.
   std::vector<int32_t> end_ids() const;

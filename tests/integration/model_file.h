@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "engine/session.h"
 #include "formats/tokenizer_specs.h"
@@ -24,6 +25,7 @@ struct FileOptions {
   const char* chat_template = kTemplate;
   bool add_bos = true;
   int64_t eos = 256;
+  std::function<void(TokenizerSpec*)> edit = nullptr;  // changes the tokenizer before it is written
 };
 
 /// Holds a model of the given weights with the tokenizer small_bpe(): bytes are their own ids, 256 <|end|>,
@@ -39,7 +41,8 @@ class ModelFile {
   ModelFile(const ModelFile&) = delete;
 
   void write(TinySpec spec, const FileOptions& f = {}) {
-    const TokenizerSpec t = small_bpe();
+    TokenizerSpec t = small_bpe();
+    if (f.edit) f.edit(&t);
     spec.vocab = static_cast<int64_t>(t.tokens.size());
     spec.extra = [&](GgufWriter* w) {
       w->add_string("tokenizer.ggml.model", t.model);

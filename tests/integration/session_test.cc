@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "base/log.h"
 #include "engine/generate.h"
 #include "engine/memory_plan.h"
 #include "integration/model_file.h"
@@ -59,6 +60,60 @@ TEST_F(Sessions, I25_a_template_without_bos_gets_the_one_that_the_file_asks_for)
   const auto without =
       opened({.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}", .add_bos = false});
   EXPECT_EQ(count(*without->encode_chat({{"user", "hello"}}), 257), 0);
+}
+
+/// What is logged while it lives.
+class LogLines {
+ public:
+  LogLines() {
+    set_log_sink([this](LogLevel level, std::string_view line) {
+      if (level >= LogLevel::kWarning) lines_.emplace_back(line);
+    });
+  }
+  ~LogLines() { set_log_sink(nullptr); }
+  /// Those since the last call, joined.
+  std::string take() {
+    std::string out;
+    for (const std::string& line : lines_) out += line + "\n";
+    lines_.clear();
+    return out;
+  }
+
+ private:
+  std::vector<std::string> lines_;
+};
+
+TEST_F(Sessions, I25_a_raw_completion_that_starts_with_bos_is_warned_about) {
+  const auto s = opened();
+  LogLines log;
+  const auto twice = s->encode_text("<|start|>hello");
+  ASSERT_TRUE(twice.ok());
+  EXPECT_EQ(count(*twice, 257), 1) << "written out it stays text";
+  const std::string said = log.take();
+  for (const char* part : {"'<|start|>'", "BOS is put before it", "leave it out"})
+    EXPECT_NE(said.find(part), std::string::npos) << said;
+  for (const char* harmless : {"hello", "", " <|start|>", "hello <|start|>", "<|end|>", "<|start"}) {
+    ASSERT_TRUE(s->encode_text(harmless).ok());
+    EXPECT_EQ(log.take(), "") << harmless;
+  }
+  ASSERT_TRUE(s->encode_chat({{"user", "<|start|>hello"}}).ok());
+  EXPECT_EQ(log.take(), "") << "a chat's BOS is the template's matter";
+  const auto without = opened({.add_bos = false});
+  const auto none = without->encode_text("<|start|>hello");
+  ASSERT_TRUE(none.ok());
+  EXPECT_EQ(count(*none, 257), 0);
+  EXPECT_NE(log.take().find("no BOS is added"), std::string::npos);
+}
+
+TEST_F(Sessions, I27_bytes_that_no_token_stands_for_are_warned_about) {
+  FileOptions f;
+  f.edit = [](TokenizerSpec* t) { t->tokens[0xff] = "unused entry", t->tokens[0xe4] = "another"; };
+  const auto s = opened(f);
+  LogLines log;
+  EXPECT_EQ(count(*s->encode_text("a\xff\xff"), 'a'), 1);
+  EXPECT_NE(log.take().find("2 bytes of the prompt's 3 have no token"), std::string::npos);
+  ASSERT_TRUE(s->encode_chat({{"user", "a\u4e2d"}}).ok());
+  EXPECT_NE(log.take().find("1 byte of a message's 4 have no token"), std::string::npos);
 }
 
 TEST_F(Sessions, I26_control_tokens_in_a_message_stay_text) {
