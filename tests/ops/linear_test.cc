@@ -102,7 +102,12 @@ TEST(Rows16, K40_bytes_a_row_are_those_of_the_file_up_to_three_percent) {
   EXPECT_EQ(rows16::layout(kQ4_0)->bytes(16, 576), 16 * 324);
   EXPECT_EQ(rows16::layout(kQ4_K)->bytes(16, 512), 16 * 2 * 148);
   EXPECT_EQ(rows16::layout(kQ6_K)->bytes(16, 512), 16 * 2 * 212);
-  EXPECT_FALSE(tensor_bytes(kQ4_K, {4, 576}).ok());
+  for (const DType dtype : {kQ4_K, kQ6_K}) {
+    const auto bytes = tensor_bytes(dtype, {4, 576});
+    ASSERT_FALSE(bytes.ok()) << "576 columns were padded, or another format was taken in silence";
+    for (const char* part : {"576", dtype_name(dtype), "256"})
+      EXPECT_NE(bytes.status().message().find(part), std::string::npos) << bytes.status().message();
+  }
 }
 
 /// Rows of y for x [tokens, 256] of f32, bf16 or codes; 40 output rows.
