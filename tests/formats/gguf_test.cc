@@ -212,8 +212,7 @@ TEST(Gguf, metadata_is_shown_as_text) {
   EXPECT_EQ(gguf_entry_text(*file->entry("negative")), "-3");
   EXPECT_EQ(gguf_entry_text(*file->entry("flag")), "true");
   EXPECT_EQ(gguf_entry_text(*file->entry("kinds")), "[3 of i32: 1, -1, 3]");
-  EXPECT_EQ(gguf_entry_text(*file->entry("tokens")),
-            "[4 of string: 'a', '', '\\xf0\\x9f\\x98\\x80', 'z\\x00z']");
+  EXPECT_EQ(gguf_entry_text(*file->entry("tokens")), "[4 of string: 'a', '', '\U0001f600', 'z\\x00z']");
   EXPECT_EQ(gguf_entry_text(*file->entry("none")), "[0 of string]");
   EXPECT_EQ(gguf_entry_type(*file->entry("scores")), "array of f32");
 }
