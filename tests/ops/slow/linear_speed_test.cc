@@ -23,6 +23,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr double kClock = 50e-9;  // seconds that reading the clock twice takes, and moves by
+
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
@@ -112,13 +114,14 @@ TEST(LinearSpeed, K10_a_second_thread_never_makes_a_matrix_slower) {
       double best_one = HUGE_VAL, best_two = HUGE_VAL;
       // Until it holds: with the cores taken by others, a moment when both are free may be long in coming.
       const auto begin = Clock::now();
-      for (int run = 0; run < 200 || (best_two > 1.05 * best_one && seconds_since(begin) < 10); ++run)
+      for (int run = 0; run < 200 || (best_two > 1.05 * best_one + kClock && seconds_since(begin) < 10);
+           ++run)
         best_one = std::min(best_one, one.seconds()), best_two = std::min(best_two, two.seconds());
       std::printf("  x %s, %4lld KiB: 1 thread %6.2f us, 2 threads %6.2f us, ratio %.2f\n", dtype_name(x),
                   static_cast<long long>(kib), best_one * 1e6, best_two * 1e6, best_two / best_one);
-      if (const double cores = cores_for_two_threads(); best_two > 1.05 * best_one && cores < 1.8)
+      if (const double cores = cores_for_two_threads(); best_two > 1.05 * best_one + kClock && cores < 1.8)
         GTEST_SKIP() << "the machine is busy: two threads have " << cores << " cores";
-      EXPECT_LE(best_two, 1.05 * best_one) << kib << " KiB, x " << dtype_name(x);
+      EXPECT_LE(best_two, 1.05 * best_one + kClock) << kib << " KiB, x " << dtype_name(x);
     }
 }
 
