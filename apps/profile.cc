@@ -42,20 +42,22 @@ Status run(const Options& o) {
 
 Result<Profile> profile_workload(Session& session, const Machine& machine, const WorkloadOptions& workload,
                                  const std::string& command) {
-  const int64_t tokenize_begin = now_ns();
-  RIDGE_ASSIGN(const auto prompt, workload_prompt(session, workload));
-  const int64_t tokenize_end = now_ns();
   // One run unseen: plans are written, memory is touched, clocks rise. Its figures would be those of a cold
   // start.
+  RIDGE_ASSIGN(std::vector<int32_t> prompt, workload_prompt(session, workload));
   RIDGE_TRY(run_workload(session.engine(), prompt, workload, interrupted));
   Profiler profiler;
+  const int64_t tokenize_begin_ns = now_ns();
+  RIDGE_ASSIGN(prompt, workload_prompt(session, workload));
+  WorkloadOptions arrived = workload;
+  arrived.arrival_ns = now_ns();
+  profiler.tokenized(tokenize_begin_ns, arrived.arrival_ns);
   session.engine().set_observer(&profiler);
-  const Status status = run_workload(session.engine(), prompt, workload, interrupted);
+  const Status status = run_workload(session.engine(), prompt, arrived, interrupted);
   session.engine().set_observer(nullptr);
   RIDGE_TRY(status);
   Profile profile = profiler.finish(machine, session.device().team().threads());
   profile.workload = describe_workload(session, prompt, workload);
-  profile.tokenize_us = static_cast<double>(tokenize_end - tokenize_begin) / 1e3;
   profile.command = command, profile.commit = machine.commit;
   char date[40];
   const std::time_t now = std::time(nullptr);

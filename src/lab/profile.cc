@@ -79,6 +79,8 @@ void Profiler::on_step(const StepFacts& facts, const StepPlan& plan) {
 }
 
 void Profiler::on_stage(int64_t request, Stage stage, int64_t begin_ns, int64_t end_ns) {
+  if (stage == Stage::kQueue && tokenize_end_ns_ != 0)
+    stages_.push_back({request, Stage::kTokenize, tokenize_begin_ns_, tokenize_end_ns_});
   stages_.push_back({request, stage, begin_ns, end_ns});
 }
 

@@ -61,7 +61,6 @@ struct Profile {
   std::vector<StageSpan> stages;
   std::vector<StepSlice> steps;
   double ttft_us = 0, tpot_us = 0;  // of the first request, from its arrival
-  double tokenize_us = 0;           // before the request was submitted
   int64_t clock_errors = 0;         // spans of all requests that end before they begin
   std::string date, commit, command;
 };
@@ -73,6 +72,10 @@ class Profiler final : public StepObserver {
   explicit Profiler(bool keep_slices = true) : keep_slices_(keep_slices) {}
   void on_step(const StepFacts& facts, const StepPlan& plan) override;
   void on_stage(int64_t request, Stage stage, int64_t begin_ns, int64_t end_ns) override;
+  /// The prompt of the requests that follow was made in this time: their stage before the queue.
+  void tokenized(int64_t begin_ns, int64_t end_ns) {
+    tokenize_begin_ns_ = begin_ns, tokenize_end_ns_ = end_ns;
+  }
   /// Judges the rows against `machine` at `threads`.
   Profile finish(const Machine& machine, int threads) const;
   void clear();
@@ -91,6 +94,7 @@ class Profiler final : public StepObserver {
   std::map<Phase, Collected> phases_;
   std::vector<StageSpan> stages_;
   std::vector<StepSlice> steps_;
+  int64_t tokenize_begin_ns_ = 0, tokenize_end_ns_ = 0;
 };
 
 /// Machine-readable and human-readable forms. JSON: docs/json.md.

@@ -94,7 +94,7 @@ Status run_workload(InferenceEngine& engine, const std::vector<int32_t>& prompt,
   for (int64_t b = 0; b < o.batch; ++b) {
     Request r;
     r.prompt = prompt;
-    r.max_new_tokens = o.output_tokens;
+    r.max_new_tokens = o.output_tokens, r.arrival_ns = o.arrival_ns;
     RIDGE_TRY(engine.submit(std::move(r)).status());
   }
   while (!engine.idle()) {

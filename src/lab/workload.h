@@ -12,6 +12,7 @@ struct WorkloadOptions {
   std::string prompt;  // empty: prompt_tokens tokens of a fixed pseudo-random sequence
   int64_t prompt_tokens = 512, output_tokens = 64, batch = 1;
   uint64_t seed = 1;
+  int64_t arrival_ns = 0;  // when the requests came, on now_ns()'s clock; 0: when they are submitted
 };
 
 /// The prompt's ids: the text, or a reproducible sequence of ordinary tokens.

@@ -103,6 +103,19 @@ class Program(unittest.TestCase):
         self.assertIsNone(compared["first"])
         self.assertGreater(compared["outputs"], 10)
 
+    def test_stages_begin_with_tokenize_and_sum_to_end_to_end(self):
+        profile = json.loads(self.ridge("profile", self.model, "-p", "some words to tokenize", "--output-tokens", "4", "--batch", "2",
+                                        "--machine", self.machine(), "--json").stdout)
+        self.assertIn("--output-tokens 4", profile["provenance"]["command"])
+        self.assertIn("tiny.gguf", profile["provenance"]["command"])
+        self.assertNotIn(self.folder.name, profile["provenance"]["command"])
+        for request in {s["request"] for s in profile["stages"]}:
+            spans = [s for s in profile["stages"] if s["request"] == request]
+            self.assertEqual([s["stage"] for s in spans[:3]], ["tokenize", "queue", "prefill"])
+            self.assertEqual({s["stage"] for s in spans}, {"tokenize", "queue", "prefill", "decode round", "sampling"})
+            whole = max(s["begin_us"] + s["us"] for s in spans) - min(s["begin_us"] for s in spans)
+            self.assertAlmostEqual(sum(s["us"] for s in spans), whole, delta=1 + 1e-6 * whole)
+
     def test_compare_asks_the_model_what_run_asks_it(self):
         run = json.loads(self.ridge("run", self.model, "-p", "hi", "-n", "1", "--json").stdout)
         compared = json.loads(self.ridge("run", self.model, "-p", "hi", "--compare", "isa=scalar", "", "--json").stdout)
