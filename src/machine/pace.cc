@@ -54,7 +54,13 @@ double kernel_us(const Machine& m, const PaceQuery& q, double work, int threads)
   if (best == nullptr) return 0;
   const double one = arithmetic(m, 1), all = arithmetic(m, threads);
   const double speedup = one > 0 && all > 0 ? all / one : m.at(threads).threads;
-  return us_at(best->points, work) / speedup;
+  // Of dims in another proportion the call is so many of the measured ones: what each of those has to do
+  // once, whatever the amount of work (activations laid out anew, sines of a token), it has to do as often.
+  double times = 1;
+  for (size_t i = 0; i < q.dims.size(); ++i)
+    times *= static_cast<double>(std::max<int64_t>(1, q.dims[i])) /
+             static_cast<double>(std::max<int64_t>(1, best->dims[i]));
+  return times * us_at(best->points, work / times) / speedup;
 }
 
 }  // namespace ridge

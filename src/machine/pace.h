@@ -34,7 +34,8 @@ struct PaceQuery {
 double pace_work(const Cost& cost);
 
 /// Microseconds that one call of `work` takes `threads` threads at the kernel's own pace; 0: not measured.
-/// Of the measured dims the nearest (by ratios) stand for the others. Between two amounts of work, and beyond
+/// Of the measured dims the nearest (by ratios) stand for the others: a call of dims k times as large is k of
+/// the measured ones. Between two amounts of work, and beyond
 /// them, time is a line: a fixed part and one that grows; never less than nothing for the fixed part. Threads
 /// with caches of their own share the work evenly, and are as fast as the machine's arithmetic says they are
 /// together.

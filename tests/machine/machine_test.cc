@@ -98,6 +98,13 @@ TEST(Pace, is_that_of_the_nearest_dims_of_the_same_kernel_and_formats) {
   EXPECT_EQ(kernel_us(m, {"rope", "linear_x", "q4_1", {1, 512}}, 1000, 1), 0);
 }
 
+TEST(Pace, of_larger_dims_pays_the_fixed_part_as_often) {
+  // 4 tokens of 512: four calls of 500, each 1 and 0.5.
+  EXPECT_DOUBLE_EQ(kernel_us(small(), {"linear", "linear_x", "q4_1", {4, 512}}, 2000, 1), 6);
+  // Half as wide: half of the fixed part.
+  EXPECT_DOUBLE_EQ(kernel_us(small(), {"linear", "linear_x", "q4_1", {1, 256}}, 1000, 1), 1.5);
+}
+
 TEST(Pace, of_several_threads_is_as_much_faster_as_their_arithmetic) {
   EXPECT_DOUBLE_EQ(kernel_us(small(), {"linear", "linear_x", "q4_1", {1, 512}}, 1000, 4), 2.0 / 3);
 }
