@@ -60,17 +60,6 @@ inline void transpose_square(simd::B64 (&square)[16], int64_t elements, float* k
   }
 }
 
-/// Elements [i, i + elements) of keys [group, group + 16), 64 bytes at most; those outside [from, to) are 0.
-template <class T>
-void load_square(const T* const* rows /* [64] */, int group, int from, int to, int64_t i, int64_t elements,
-                 simd::B64 (&square)[16]) {
-  const auto bytes = static_cast<int>(elements * static_cast<int64_t>(sizeof(T)));
-  for (int k = 0; k < 16; ++k) {
-    const int key = group + k;
-    square[k] = key < from || key >= to ? simd::set1_byte(0) : simd::load_bytes(rows[key] + i, bytes);
-  }
-}
-
 /// Keys [group, group + 16) into columns [group, group + 16) of keys [head_dim][64]; those outside [from, to)
 /// become 0.
 template <class T>
@@ -87,7 +76,13 @@ void transpose_keys(const T* const* rows /* [64] */, int group, int from, int to
     }
   for (; i < head_dim; i += kChunk) {
     const int64_t elements = std::min(kChunk, head_dim - i);
-    load_square(rows, group, from, to, i, elements, square);
+    for (int k = 0; k < 16; ++k) {
+      const int key = group + k;
+      square[k] =
+          key < from || key >= to
+              ? simd::set1_byte(0)
+              : simd::load_bytes(rows[key] + i, static_cast<int>(elements * static_cast<int64_t>(sizeof(T))));
+    }
     transpose_square<T, false>(square, elements, keys + i * kBlock + group);
   }
 }
@@ -122,43 +117,6 @@ void score(const float* q, const float* keys, int64_t head_dim, int first, float
   }
   for (int r = 0; r < R; ++r)
     for (int n = 0; n < N; ++n) simd::store(scores + r * kBlock + (first + n) * simd::kLanes, sums[r][n]);
-}
-
-/// scores [R][64], keys [group, group + 16): the sums that score() makes of the transposed keys, which here
-/// stay in registers: cheaper where no other row uses them. Keys outside [from, to) count as 0.
-template <int R, class T>
-void score_stored(const float* q, const T* const* rows /* [64] */, int group, int from, int to,
-                  int64_t head_dim, float* scores) {
-  constexpr int64_t kPerLane = 4 / sizeof(T), kChunk = 64 / sizeof(T);
-  simd::F32 sums[R];
-  for (int r = 0; r < R; ++r) sums[r] = simd::zero();
-  simd::B64 square[16];
-  const auto add_lane = [&](int64_t at, int64_t lane, int64_t elements) {
-    simd::F32 wide[kPerLane];
-    widen(square[lane], static_cast<const T*>(nullptr), wide);
-#pragma GCC unroll 4
-    for (int64_t j = 0; j < kPerLane; ++j)
-      if (lane * kPerLane + j < elements)
-#pragma GCC unroll 8
-        for (int r = 0; r < R; ++r)
-          sums[r] = simd::fma(simd::set1(q[r * head_dim + at + lane * kPerLane + j]), wide[j], sums[r]);
-  };
-  int64_t i = 0;
-  if (group >= from && group + 16 <= to)
-    for (; i + kChunk <= head_dim; i += kChunk) {
-#pragma GCC unroll 16
-      for (int k = 0; k < 16; ++k) square[k] = simd::load_bytes(rows[group + k] + i);
-      simd::transpose(square);
-#pragma GCC unroll 16
-      for (int64_t lane = 0; lane < 16; ++lane) add_lane(i, lane, kChunk);
-    }
-  for (; i < head_dim; i += kChunk) {
-    const int64_t elements = std::min(kChunk, head_dim - i);
-    load_square(rows, group, from, to, i, elements, square);
-    simd::transpose(square);
-    for (int64_t lane = 0; lane * kPerLane < elements; ++lane) add_lane(i, lane, elements);
-  }
-  for (int r = 0; r < R; ++r) simd::store(scores + r * kBlock + group, sums[r]);
 }
 
 /// Values as they are stored, read row by row; whole vectors only.

@@ -126,53 +126,21 @@ inline float soften(const PagedAttention& a, const BlockKeys& block, int from, i
   return rescale;
 }
 
-/// Asks for the values of 16 keys of a block and for the next block's 16 keys.
-template <class K, class V>
-void fetch_group(const BlockKeys& block, const BlockKeys& next, int group, int64_t head_dim) {
-  const auto fetch = [&](const BlockKeys& b, const void* const* rows, int64_t bytes) {
-    prefetch_rows(rows, std::max(b.from, group), std::min(b.to, group + simd::kLanes), bytes);
-  };
-  fetch(block, block.v_rows, head_dim * static_cast<int64_t>(sizeof(V)));
-  fetch(next, next.k_rows, head_dim * static_cast<int64_t>(sizeof(K)));
-}
-
-/// Keys that load_keys transposed, for many rows.
-struct TransposedKeys {
-  const float* keys;
-  template <int R>
-  void score_rows(const float* q, int64_t head_dim, int from, int to, float* scores) const {
-    const int last = (to + simd::kLanes - 1) / simd::kLanes;
-    for (int v = from / simd::kLanes; v < last;)
-      if (v + kVectors <= last)
-        score<R, kVectors>(q, keys, head_dim, v, scores), v += kVectors;
-      else
-        score<R, 1>(q, keys, head_dim, v, scores), ++v;
-  }
-};
-
-/// Keys as they are stored, for rows that are the only ones to use them.
-template <class K, class V>
-struct StoredKeys {
-  const BlockKeys &block, &next;
-  template <int R>
-  void score_rows(const float* q, int64_t head_dim, int from, int to, float* scores) const {
-    const auto* rows = reinterpret_cast<const K* const*>(block.k_rows);
-    for (int group = 0; group < kBlock; group += simd::kLanes) {
-      fetch_group<K, V>(block, next, group, head_dim);
-      if (group + simd::kLanes > from && group < to)
-        score_stored<R>(q, rows, group, block.from, block.to, head_dim, scores);
-    }
-  }
-};
-
 /// R rows from `row` on, all of which see keys [from, to) of the block.
-template <int R, class Keys, class Values>
-void attend_rows(const PagedAttention& a, Scratch& s, const BlockKeys& block, const Keys& keys,
-                 const Values& values, int64_t row, int from, int to) {
+template <int R, class Values>
+void attend_rows(const PagedAttention& a, Scratch& s, const BlockKeys& block, const Values& values,
+                 int64_t row, int from, int to) {
   const int64_t head_dim = a.q.dim(2), padded = padded_dim(head_dim);
   alignas(64) float scores[R * kBlock];
   float rescale[R];
-  keys.template score_rows<R>(s.q + row * head_dim, head_dim, from, to, scores);
+  const int last = (to + simd::kLanes - 1) / simd::kLanes;
+  for (int v = from / simd::kLanes; v < last;) {
+    const float* q = s.q + row * head_dim;
+    if (v + kVectors <= last)
+      score<R, kVectors>(q, s.keys, head_dim, v, scores), v += kVectors;
+    else
+      score<R, 1>(q, s.keys, head_dim, v, scores), ++v;
+  }
   const Partial split = s.split();
   for (int r = 0; r < R; ++r)
     rescale[r] =
@@ -188,9 +156,9 @@ void attend_rows(const PagedAttention& a, Scratch& s, const BlockKeys& block, co
 
 /// All rows of the tile against the block at `start`. Rows share a register block when they see the same keys
 /// of it.
-template <class Keys, class Values>
+template <class Values>
 void attend_block(const PagedAttention& a, const Tile& tile, Scratch& s, const BlockKeys& block,
-                  const Keys& stored, const Values& values, int64_t start) {
+                  const Values& values, int64_t start) {
   const auto range = [&](int64_t query) {
     const KeyRange keys = visible_keys(tile.position + query, a.window);
     return KeyRange{std::clamp<int64_t>(keys.first - start, 0, kBlock),
@@ -211,8 +179,7 @@ void attend_block(const PagedAttention& a, const Tile& tile, Scratch& s, const B
     }
     const auto count = static_cast<int>(std::min<int64_t>(kRows, end - row));
     simd::with_size<kRows>(count, [&]<int R>(std::integral_constant<int, R>) {
-      attend_rows<R>(a, s, block, stored, values, row, static_cast<int>(keys.first),
-                     static_cast<int>(keys.last));
+      attend_rows<R>(a, s, block, values, row, static_cast<int>(keys.first), static_cast<int>(keys.last));
     });
     row += count;
   }
@@ -271,9 +238,14 @@ inline KeyRange tile_keys(const PagedAttention& a, const Tile& tile) {
 /// Transposes the keys of a block while its values and the next block's keys are on their way.
 template <class K, class V>
 void load_keys(const BlockKeys& block, const BlockKeys& next, int64_t head_dim, float* keys) {
-  for (int group = 0; group < kBlock; group += simd::kLanes) {
-    fetch_group<K, V>(block, next, group, head_dim);
-    if (group + simd::kLanes > block.from && group < block.to)
+  constexpr int kGroup = simd::kLanes;
+  const auto fetch = [&](const BlockKeys& b, int group, const void* const* rows, int64_t bytes) {
+    prefetch_rows(rows, std::max(b.from, group), std::min(b.to, group + kGroup), bytes);
+  };
+  for (int group = 0; group < kBlock; group += kGroup) {
+    fetch(block, group, block.v_rows, head_dim * static_cast<int64_t>(sizeof(V)));
+    fetch(next, group, next.k_rows, head_dim * static_cast<int64_t>(sizeof(K)));
+    if (group + kGroup > block.from && group < block.to)
       transpose_keys(reinterpret_cast<const K* const*>(block.k_rows), group, block.from, block.to, head_dim,
                      keys);
   }
@@ -294,8 +266,6 @@ void walk_split(const PagedAttention& a, const Tile& tile, int64_t split, Scratc
   };
   // Few rows use each value too seldom to pay for a widened copy.
   const bool as_stored = padded == head_dim && (kDTypeOf<V> == kF32 || tile.rows() <= kRows);
-  // Rows of one query in one register block: nothing else of the tile needs these keys.
-  const bool keys_once = tile.queries == 1 && tile.rows() <= kRows;
   int64_t start = begin / kBlock * kBlock;
   find(start, s.blocks[0]);
   prefetch_rows(s.blocks[0].k_rows, s.blocks[0].from, s.blocks[0].to,
@@ -303,18 +273,13 @@ void walk_split(const PagedAttention& a, const Tile& tile, int64_t split, Scratc
   for (int turn = 0; start < end; start += kBlock, turn ^= 1) {
     const BlockKeys& block = s.blocks[turn];
     find(start + kBlock, s.blocks[turn ^ 1]);
-    const BlockKeys& next = s.blocks[turn ^ 1];
+    load_keys<K, V>(block, s.blocks[turn ^ 1], head_dim, s.keys);
     const auto* v_rows = reinterpret_cast<const V* const*>(block.v_rows);
-    if (keys_once && as_stored) {
-      attend_block(a, tile, s, block, StoredKeys<K, V>{block, next}, StoredValues<V>{v_rows}, start);
-      continue;
-    }
-    load_keys<K, V>(block, next, head_dim, s.keys);
     if (as_stored) {
-      attend_block(a, tile, s, block, TransposedKeys{s.keys}, StoredValues<V>{v_rows}, start);
+      attend_block(a, tile, s, block, StoredValues<V>{v_rows}, start);
     } else {
       widen_values(v_rows, block.from, block.to, head_dim, padded, s.values);
-      attend_block(a, tile, s, block, TransposedKeys{s.keys}, WidenedValues{s.values, padded}, start);
+      attend_block(a, tile, s, block, WidenedValues{s.values, padded}, start);
     }
   }
 }
