@@ -1,5 +1,5 @@
-// What recording the account costs: decode with the Profiler attached beside decode without, in blocks of off,
-// on, on, off in one process, and, as a control, off beside off. One JSON object on stdout.
+// What recording the account costs: decode with the Profiler attached beside decode without, in blocks of
+// off, on, on, off in one process, and, as a control, off beside off. One JSON object on stdout.
 //
 //   recording MODEL.gguf [threads, default 2] [blocks, default 15] [output tokens, default 128]
 
@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "account/recorder.h"
+#include "advise/advise.h"
 #include "advise/experiment.h"
 #include "lab/workload.h"
 #include "lab/workload_json.h"
@@ -50,6 +51,7 @@ nlohmann::ordered_json percents(const AdviceRecord& r) {
 Status measure(const char* model, int threads, int blocks, int64_t output) {
   SessionOptions options;
   options.cpu.threads = threads;
+  for (const FusedOperator& f : fused_operators()) options.engine.plan.fusions.insert(f.name);
   options.engine.kv.context = kPrompt + output + 1;
   RIDGE_ASSIGN(const auto session, Session::open(model, options));
   WorkloadOptions workload;

@@ -24,7 +24,7 @@ Bound ProfilePhase::bound() const {
   return static_cast<Bound>(std::max_element(by + 1, by + 4) - by);
 }
 
-ProfileRow& Profiler::row(Collected& c, Key key, const AnyCall* call) {
+size_t Profiler::row(Collected& c, Key key, const AnyCall* call) {
   const auto [found, fresh] = c.index.emplace(key, c.phase.rows.size());
   if (fresh) {
     ProfileRow r;
@@ -34,7 +34,7 @@ ProfileRow& Profiler::row(Collected& c, Key key, const AnyCall* call) {
     r.occasion.calls = 0;
     c.phase.rows.push_back(std::move(r));
   }
-  return c.phase.rows[found->second];
+  return found->second;
 }
 
 void Profiler::on_step(const StepFacts& facts, const StepPlan& plan) {
@@ -45,34 +45,35 @@ void Profiler::on_step(const StepFacts& facts, const StepPlan& plan) {
   c.phase.wall_us += static_cast<double>(facts.end_ns - facts.begin_ns) / 1e3;
 
   const auto& calls = plan.calls();
-  std::vector<Cost> costs(calls.size());
-  // Weights and cache come round once a step: everything far that the step reads lies between two uses.
-  int64_t far_bytes = 0;
-  for (size_t i = 0; i < calls.size(); ++i) {
-    costs[i] = plan.cost(i);
-    for (const DataClass d : {DataClass::kWeights, DataClass::kScales, DataClass::kKv})
-      far_bytes += costs[i].read_bytes[static_cast<size_t>(d)];
-  }
+  PriceBook& book = books_.try_emplace({facts.phase, plan.id()}, plan).first->second;
   StepSlice slice{facts.phase, facts.begin_ns, facts.end_ns, facts.prefill_tokens + facts.decode_tokens, {}};
-  int64_t before = facts.calls_begin_ns;
+  if (keep_slices_) slice.calls.reserve(calls.size());
+  touched_.clear();
+  int64_t before = facts.calls_begin_ns, far_bytes = 0;
   for (size_t i = 0; i < calls.size(); ++i) {
-    const AnyCall& call = calls[i].call;
     const CallTime& time = facts.calls[i];
-    const char* kernel = call.op->kernel_name(calls[i].selection);
-    const std::string shape = call.op->shape(call.args.get());
-    ProfileRow& r = row(c, {call.op->name(), kernel, shape, formats_of(call)}, &call);
+    PriceBook::Group& priced = book.price(plan, i);
+    if (priced.row == PriceBook::kNone)
+      priced.row =
+          row(c, {calls[i].call.op->name(), priced.kernel, priced.shape, priced.formats}, &calls[i].call);
+    ProfileRow& r = c.phase.rows[priced.row];
     ++r.calls;
     r.time_us += static_cast<double>(time.end_ns - before) / 1e3;
-    r.cost += costs[i];
+    r.cost += *priced.cost;
     r.occasion.barrier_us += time.meter.barrier_ns / 1e3;
     r.occasion.imbalance_us += time.meter.imbalance_ns / 1e3;
     r.occasion.occupancy_us += time.meter.occupancy_ns / 1e3;
-    r.occasion.reuse_bytes = std::max(r.occasion.reuse_bytes, far_bytes);
+    for (const DataClass d : {DataClass::kWeights, DataClass::kScales, DataClass::kKv})
+      far_bytes += priced.cost->read_bytes[static_cast<size_t>(d)];
+    touched_.push_back(priced.row);
     if (keep_slices_)
-      slice.calls.push_back({before, time.end_ns, call.op->name(), call.label, kernel, shape, costs[i]});
+      slice.calls.push_back({before, time.end_ns, book.name_of(plan, i, priced), priced.cost});
     before = time.end_ns;
   }
-  ProfileRow& host = row(c, {"host", "", "schedule, indices, tokens", ""}, nullptr);
+  // Weights and cache come round once a step: everything far that the step reads lies between two uses.
+  for (const size_t r : touched_)
+    c.phase.rows[r].occasion.reuse_bytes = std::max(c.phase.rows[r].occasion.reuse_bytes, far_bytes);
+  ProfileRow& host = c.phase.rows[row(c, {"host", "", "schedule, indices, tokens", ""}, nullptr)];
   ++host.calls;
   host.time_us += static_cast<double>(facts.calls_begin_ns - facts.begin_ns + facts.end_ns - before) / 1e3;
   if (keep_slices_) steps_.push_back(std::move(slice));
@@ -85,7 +86,7 @@ void Profiler::on_stage(int64_t request, Stage stage, int64_t begin_ns, int64_t 
 }
 
 void Profiler::clear() {
-  phases_.clear(), stages_.clear(), steps_.clear();
+  phases_.clear(), books_.clear(), stages_.clear(), steps_.clear();
 }
 
 Profile Profiler::finish(const Machine& machine, int threads) const {

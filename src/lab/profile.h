@@ -8,6 +8,7 @@
 #include "account/verdict.h"
 #include "engine/observer.h"
 #include "engine/session.h"
+#include "lab/price_book.h"
 #include "lab/request_times.h"
 
 namespace ridge {
@@ -43,9 +44,8 @@ struct ProfilePhase {
 /// One call of one step, for the trace.
 struct CallSlice {
   int64_t begin_ns = 0, end_ns = 0;
-  const char* op = "";
-  std::string label, kernel, shape;
-  Cost cost;
+  std::shared_ptr<const CallName> name;  // slices of one call share it, and while its counts stay, the cost
+  std::shared_ptr<const Cost> cost;
 };
 struct StepSlice {
   Phase phase = Phase::kPrefill;
@@ -89,12 +89,14 @@ class Profiler final : public StepObserver {
     ProfilePhase phase;
     std::map<Key, size_t> index;
   };
-  ProfileRow& row(Collected& c, Key key, const AnyCall* call);
+  size_t row(Collected& c, Key key, const AnyCall* call);  // its index, made when it is new
   bool keep_slices_;
   std::map<Phase, Collected> phases_;
+  std::map<std::pair<Phase, uint64_t>, PriceBook> books_;  // by the plan's id; the phase's rows are in them
   std::vector<StageSpan> stages_;
   std::vector<StepSlice> steps_;
   int64_t tokenize_begin_ns_ = 0, tokenize_end_ns_ = 0;
+  std::vector<size_t> touched_;  // rows of the calls of a step
 };
 
 /// Machine-readable and human-readable forms. JSON: docs/json.md.

@@ -89,7 +89,7 @@ class TraceWriter {
     int64_t far_bytes = 0;
     for (const CallSlice& c : s.calls)
       for (const DataClass d : {DataClass::kWeights, DataClass::kScales, DataClass::kKv})
-        far_bytes += c.cost.read_bytes[static_cast<size_t>(d)];
+        far_bytes += c.cost->read_bytes[static_cast<size_t>(d)];
     slice(phase_name(s.phase), "step", kEngine, 1, s.begin_ns, s.end_ns,
           {{"step", index}, {"tokens", s.tokens}});
     int64_t at = s.begin_ns;
@@ -105,19 +105,20 @@ class TraceWriter {
   }
 
   void call(const CallSlice& c, int64_t far_bytes) {
+    const Cost& cost = *c.cost;
     Occasion o;
     o.measured_us = static_cast<double>(c.end_ns - c.begin_ns) / 1e3, o.reuse_bytes = far_bytes;
-    const Verdict v = judge(c.cost, p_.machine.at(p_.threads), o);
+    const Verdict v = judge(cost, p_.machine.at(p_.threads), o);
     Json bytes = Json::object();
     for (size_t d = 0; d < kDataClasses; ++d)
-      if (c.cost.read_bytes[d] + c.cost.written_bytes[d] > 0)
-        bytes[data_class_name(static_cast<DataClass>(d))] = {{"read", c.cost.read_bytes[d]},
-                                                             {"written", c.cost.written_bytes[d]}};
-    slice(c.op, "operator", kEngine, 1, c.begin_ns, c.end_ns,
-          {{"label", c.label},
-           {"shape", c.shape},
-           {"kernel", c.kernel},
-           {"flops", c.cost.total_flops()},
+      if (cost.read_bytes[d] + cost.written_bytes[d] > 0)
+        bytes[data_class_name(static_cast<DataClass>(d))] = {{"read", cost.read_bytes[d]},
+                                                             {"written", cost.written_bytes[d]}};
+    slice(c.name->op, "operator", kEngine, 1, c.begin_ns, c.end_ns,
+          {{"label", c.name->label},
+           {"shape", c.name->shape},
+           {"kernel", c.name->kernel},
+           {"flops", cost.total_flops()},
            {"bytes", bytes},
            {"limit_us", v.limit_us},
            {"bound", bound_name(v.bound)},

@@ -1,6 +1,7 @@
 #include "plan/step_plan.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -153,6 +154,8 @@ void StepPlan::rebase(Tensor& t) {
 }
 
 Status StepPlan::finish(const PlanOptions& options) {
+  static std::atomic<uint64_t> plans{0};
+  id_ = ++plans;
   fuse(options);
   measure_lifetimes();
   RIDGE_ASSIGN(arena_, device_->allocate(place()));

@@ -65,6 +65,8 @@ class StepPlan {
              const std::function<void(size_t call)>& after = nullptr);
 
   const std::vector<PlannedCall>& calls() const { return calls_; }
+  /// Of this plan since finish(), and of no other: what was learned of its calls may be kept under it.
+  uint64_t id() const { return id_; }
   Cost cost(size_t call) const {
     return calls_[call].call.op->cost(calls_[call].selection, calls_[call].call.args.get());
   }
@@ -87,6 +89,7 @@ class StepPlan {
   void rebase(Tensor& t);
 
   Device* device_;
+  uint64_t id_ = 0;
   std::vector<PlannedCall> calls_;
   std::vector<Region> regions_;
   std::vector<std::pair<std::string, Tensor>> named_;
