@@ -134,6 +134,9 @@ Effect kv_effect(const Profile& p, const Lever& lever) {
       const auto dims = shape_dims(r.shape);
       const int64_t head_dim = dims.size() >= 3 ? dims[2] : 64;
       RowChange c = unchanged(p, r);
+      // The kernel that reads this format: unpacking it has a pace of its own.
+      const auto stored = [](const std::string& kv) { return kv == "q8" ? std::string("i8") : kv; };
+      c.formats = with_format(r.formats, stored(lever.from), stored(lever.to));
       for (auto* side : {&c.cost.read_bytes, &c.cost.written_bytes}) {
         const int64_t elements = (*side)[pool(DataClass::kKv)] / from;
         (*side)[pool(DataClass::kKv)] = elements * to;

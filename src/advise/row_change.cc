@@ -31,6 +31,11 @@ bool has_format(const std::string& formats, const std::string& one) {
   const auto all = words(formats);
   return std::find(all.begin(), all.end(), one) != all.end();
 }
+std::string with_format(const std::string& formats, const std::string& from, const std::string& to) {
+  std::string out;
+  for (const std::string& w : words(formats)) out += text(out.empty() ? "" : " ", w == from ? to : w);
+  return out;
+}
 std::string without_format(const std::string& formats, const std::string& one) {
   std::string out;
   for (const std::string& w : words(formats))

@@ -14,6 +14,7 @@ std::vector<int64_t> shape_dims(const std::string& shape);
 
 bool is_quantized_format(const std::string& formats);  // names a block-quantized weight type
 bool has_format(const std::string& formats, const std::string& one);
+std::string with_format(const std::string& formats, const std::string& from, const std::string& to);
 std::string without_format(const std::string& formats, const std::string& one);
 
 struct RowChange {

@@ -55,6 +55,23 @@ TEST(Predict, smaller_kv_pays_where_decode_reads_the_cache_from_memory) {
   EXPECT_NEAR(f32.gain.value, -attention.time_us / wall(p), 0.1);
 }
 
+TEST(Predict, a_kv_format_is_priced_at_the_pace_of_the_kernel_that_reads_it) {
+  Profile p = example_profile();
+  p.phases.pop_back();  // prefill alone: 4 calls of attention, 100 MFLOP each
+  p.machine.kernels.push_back({"attention_prefill", "a", "f16 f16", {}, {{1e8, 2500}}});
+  p.machine.kernels.push_back({"attention_prefill", "b", "f32 f32", {}, {{1e8, 1200}}});
+  ProfileRow& attention = p.phases[0].rows[1];
+  ASSERT_EQ(attention.op, "attention_prefill");
+  attention.occasion.kernel_us = 4 * 2500 / 2;  // two threads
+  attention.verdict = judge(attention.cost, p.machine.at(2), attention.occasion);
+  const LeverJudgement j = predict(p, {"kv", "f16", "f32"}, kFused);
+  ASSERT_TRUE(j.predicted) << j.reason;
+  // 5000 us become 4 x 1200 / 2, although twice the bytes are read.
+  EXPECT_GT(j.gain.low, 0) << j.reason;
+  EXPECT_NEAR(j.gain.value, 2600 / wall(p), 200 / wall(p));
+  EXPECT_LT(predict(p, {"kv", "f16", "bf16"}, kFused).gain.high, 0.01) << "no pace known: no promise";
+}
+
 TEST(Predict, A41_a_lever_whose_term_does_not_bind_is_declined_with_the_reason) {
   Profile p = example_profile();
   p.phases.pop_back();  // prefill alone: attention is compute-bound, and small
@@ -228,6 +245,8 @@ TEST(RowChange, shapes_and_formats_are_read) {
   EXPECT_TRUE(is_quantized_format("i8 q4_1"));
   EXPECT_FALSE(is_quantized_format("i8 f16"));
   EXPECT_EQ(without_format("i8 q4_1 f32", "i8"), "q4_1 f32");
+  EXPECT_EQ(with_format("f16 f16", "f16", "i8"), "i8 i8");
+  EXPECT_EQ(with_format("bf16 f32", "f16", "i8"), "bf16 f32");
 }
 
 }  // namespace
