@@ -123,6 +123,7 @@ __device__ __forceinline__ void join_parts(float* join, const LinearTermsCall& c
     const int column = i % columns, row = i / columns;
     float* const at = join + (row / 32 * call.sharing * 32 + row % 32) * Traits::kRow + column;
     float sum = *at;
+#pragma unroll 4
     for (int warp = 1; warp < call.sharing; ++warp) sum += at[warp * 32 * Traits::kRow];
     *at = sum;
   }
@@ -176,6 +177,8 @@ __global__ __launch_bounds__(Traits::kThreads,
   const BlockRows block(call, Traits::kWarps / call.sharing);
   const typename Panel::Rows rows(call, block.tile(call, block.first_pair + warp / call.sharing));
   const int begin = part * call.part_units, end = min(begin + call.part_units, call.units);
+  // Early: the launches after this one load their weights while it waits.
+  upstream.release_next();
   Panel raw[kDepth][2];  // unit u in place (u - begin) mod kDepth, until it is ready
   ReadyPanel<Panel> ready[2];
   const auto make_ready = [&](int place, int unit) {
@@ -186,7 +189,6 @@ __global__ __launch_bounds__(Traits::kThreads,
   for (int i = 0; i < kDepth; ++i)
     if (begin + i < end) rows.load(raw[i], begin + i);
   if (begin < end) make_ready(0, begin);
-  upstream.release_next();
   const auto waited = upstream.wait();
 
   const int tokens = static_cast<int>(call.tokens);

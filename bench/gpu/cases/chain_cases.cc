@@ -108,15 +108,33 @@ Tensor as_heads(const Tensor& t, int64_t heads) {
   return Tensor(t.data, kF32, {1, heads, kHeadDim});
 }
 
+Status rope_part(CudaStream& s, const Model& m, const Layer& l) {
+  RopeKvWriteArgs a;
+  a.q = as_heads(m.q, kHeads), a.k = as_heads(m.k, kKvHeads), a.v = as_heads(m.v, kKvHeads);
+  a.k_pages = l.k_pages, a.v_pages = l.v_pages, a.slots = m.slots, a.positions = m.positions;
+  a.frequencies = m.frequencies;
+  return rope_kv_write(s, a);
+}
+
+Status decode_part(CudaStream& s, const Model& m, const Layer& l) {
+  AttentionDecodeArgs d;
+  d.o = as_heads(m.attended, kHeads), d.q = as_heads(m.q, kHeads), d.k_pages = l.k_pages,
+  d.v_pages = l.v_pages;
+  d.page_table = m.table, d.kv_length = m.lengths, d.scale = 0.125f;
+  return attention_decode(s, d);
+}
+
+Status swiglu_part(CudaStream& s, const Model& m, const Layer& l) {
+  LinearSwigluArgs a;
+  a.y = m.inner, a.x = m.normed, a.w_gate = l.gate, a.w_up = l.up;
+  return linear_swiglu(s, a);
+}
+
 Status attention_part(CudaStream& s, const Model& m, const Layer& l, bool fused) {
   if (fused) {
     RIDGE_TRY(
         linear_qkv(s, {.q = m.q, .k = m.k, .v = m.v, .x = m.normed, .w_q = l.q, .w_k = l.k, .w_v = l.v}));
-    RopeKvWriteArgs a;
-    a.q = as_heads(m.q, kHeads), a.k = as_heads(m.k, kKvHeads), a.v = as_heads(m.v, kKvHeads);
-    a.k_pages = l.k_pages, a.v_pages = l.v_pages, a.slots = m.slots, a.positions = m.positions,
-    a.frequencies = m.frequencies;
-    RIDGE_TRY(rope_kv_write(s, a));
+    RIDGE_TRY(rope_part(s, m, l));
   } else {
     RIDGE_TRY(linear(s, {.y = m.q, .x = m.normed, .w = l.q}));
     RIDGE_TRY(linear(s, {.y = m.k, .x = m.normed, .w = l.k}));
@@ -129,12 +147,39 @@ Status attention_part(CudaStream& s, const Model& m, const Layer& l, bool fused)
     a.v_pages = l.v_pages, a.slots = m.slots;
     RIDGE_TRY(kv_write(s, a));
   }
-  AttentionDecodeArgs d;
-  d.o = as_heads(m.attended, kHeads), d.q = as_heads(m.q, kHeads), d.k_pages = l.k_pages,
-  d.v_pages = l.v_pages;
-  d.page_table = m.table, d.kv_length = m.lengths, d.scale = 0.125f;
-  RIDGE_TRY(attention_decode(s, d));
+  RIDGE_TRY(decode_part(s, m, l));
   return linear(s, {.y = m.projected, .x = m.attended, .w = l.o});
+}
+
+/// Microseconds of each fused operator in a chain of itself over all layers.
+void print_shares(Bench& bench, const Model& m) {
+  const auto each = [&](const char* name, const std::function<Status(CudaStream&, const Layer&)>& call) {
+    const double us = bench.replay_us(
+        [&](CudaStream& s) -> Status {
+          for (const Layer& l : m.layers) RIDGE_TRY(call(s, l));
+          return {};
+        },
+        20);
+    std::printf("     %-18s %.2f us\n", name, us / kLayers);
+  };
+  each("linear_qkv", [&](CudaStream& s, const Layer& l) {
+    return linear_qkv(s, {.q = m.q, .k = m.k, .v = m.v, .x = m.normed, .w_q = l.q, .w_k = l.k, .w_v = l.v});
+  });
+  each("rope_kv_write", [&](CudaStream& s, const Layer& l) { return rope_part(s, m, l); });
+  each("attention_decode", [&](CudaStream& s, const Layer& l) { return decode_part(s, m, l); });
+  each("linear o", [&](CudaStream& s, const Layer& l) {
+    return linear(s, {.y = m.projected, .x = m.attended, .w = l.o});
+  });
+  each("add_rms_norm", [&](CudaStream& s, const Layer&) {
+    return add_rms_norm(s, {.sum = m.hidden, .y = m.normed, .a = m.hidden, .b = m.projected, .w = m.norm});
+  });
+  each("linear_swiglu", [&](CudaStream& s, const Layer& l) { return swiglu_part(s, m, l); });
+  each("linear down", [&](CudaStream& s, const Layer& l) {
+    return linear(s, {.y = m.projected, .x = m.inner, .w = l.down});
+  });
+  each("head",
+       [&](CudaStream& s, const Layer&) { return linear(s, {.y = m.logits, .x = m.normed, .w = m.head}); });
+  each("sample", [&](CudaStream& s, const Layer&) { return sample(s, m.sampling); });
 }
 
 Status step(CudaStream& s, const Model& m, bool fused) {
@@ -143,9 +188,7 @@ Status step(CudaStream& s, const Model& m, bool fused) {
     RIDGE_TRY(
         add_rms_norm(s, {.sum = m.hidden, .y = m.normed, .a = m.hidden, .b = m.projected, .w = m.norm}));
     if (fused) {
-      LinearSwigluArgs a;
-      a.y = m.inner, a.x = m.normed, a.w_gate = l.gate, a.w_up = l.up;
-      RIDGE_TRY(linear_swiglu(s, a));
+      RIDGE_TRY(swiglu_part(s, m, l));
     } else {
       RIDGE_TRY(linear(s, {.y = m.gate, .x = m.normed, .w = l.gate}));
       RIDGE_TRY(linear(s, {.y = m.up, .x = m.normed, .w = l.up}));
@@ -175,6 +218,7 @@ void smollm2_step(Bench& bench) {
     std::printf("     a step of SmolLM2's shape, Q4_1, f32 activations, f16 cache of %lld: %.0f us %s\n",
                 static_cast<long long>(kContext), best, fused ? "fused" : "operator by operator");
   }
+  print_shares(bench, m);
   for (size_t i = 0; i < answers[0].size(); ++i)
     bench.expect_near(answers[1][i], answers[0][i], 2e-3 * (std::fabs(answers[0][i]) + 1), text("logit ", i));
 }

@@ -39,22 +39,22 @@ struct RowStats {
     if (v > top || (id < 0 && v == top)) top = v, id = i;
   }
   /// Ids of `other` may be before or after these. The same sum whichever of the two is added to the other.
+  /// f32 exponentials do: what is far below the top, where they are least exact, weighs little.
   __device__ void join(const RowStats& other) {
-    const double from = static_cast<double>(fmaxf(top, other.top));
+    const float from = fmaxf(top, other.top);
     const auto scaled = [&](const RowStats& s) {
-      return s.sum == 0 ? 0 : s.sum * exp(static_cast<double>(s.top) - from);
+      return s.sum == 0 ? 0 : s.sum * static_cast<double>(exp2f((s.top - from) * static_cast<float>(kLog2E)));
     };
     sum = scaled(*this) + scaled(other);
     if (other.top > top || (other.top == top && other.id >= 0 && (id < 0 || other.id < id))) id = other.id;
-    top = fmaxf(top, other.top), nan |= other.nan, infinite += other.infinite;
+    top = from, nan |= other.nan, infinite += other.infinite;
   }
   /// The sum of e^(x - top) over all; with an infinite top how many have it.
   __device__ double total() const { return top == INFINITY ? static_cast<double>(infinite) : sum; }
 };
 
-/// Joins the threads of a block; all get the answer.
-__device__ inline RowStats join_stats(RowStats mine, RowStats* warps) {
-  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, count = blockDim.x >> 5;
+/// Joins the lanes of a warp; all get the answer.
+__device__ inline RowStats join_lanes(RowStats mine) {
 #pragma unroll
   for (int step = 16; step > 0; step /= 2) {
     RowStats other;
@@ -65,12 +65,17 @@ __device__ inline RowStats join_stats(RowStats mine, RowStats* warps) {
     other.sum = __shfl_xor_sync(0xffffffffu, mine.sum, step);
     mine.join(other);
   }
+  return mine;
+}
+
+/// Joins the threads of a block of at most 32 warps; all get the answer.
+__device__ inline RowStats join_stats(const RowStats& mine, RowStats* warps) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, count = blockDim.x >> 5;
+  const RowStats own = join_lanes(mine);
   __syncthreads();
-  if (lane == 0) warps[warp] = mine;
+  if (lane == 0) warps[warp] = own;
   __syncthreads();
-  RowStats all = warps[0];
-  for (int w = 1; w < count; ++w) all.join(warps[w]);
-  return all;
+  return join_lanes(lane < count ? warps[lane] : RowStats());
 }
 
 struct SampleScratch {
