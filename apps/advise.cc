@@ -59,7 +59,7 @@ Status advise_verb(AdviseVerb o) {
                             kMostQualityTokens);
   make_room(o.wanted.workload, &options.engine);
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
-  RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, isa_name(session->device().target().isa)));
+  RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, session->device()));
   o.wanted.experiment = !o.predict_only;
   o.wanted.date = date_now(), o.wanted.commit = machine.commit;
   o.wanted.command = command_line(), o.wanted.interrupted = interrupted;

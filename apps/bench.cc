@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "account/recorder.h"
 #include "account/verdict.h"
@@ -25,9 +26,37 @@ struct Options {
   std::string op, machine;
   std::vector<int64_t> shape;
   std::vector<std::string> dtypes;
+  bool deep = false;
   int runs = 5;
   double seconds = 0.2;
 };
+
+/// Tokens a second of decoding alone, of all requests together: from the step that ended the last prompt to
+/// the last step in which all still decode.
+Result<double> decode_rate(Session& session, const std::vector<int32_t>& prompt, const WorkloadOptions& o) {
+  for (int64_t b = 0; b < o.batch; ++b) {
+    Request r;
+    r.prompt = prompt, r.max_new_tokens = o.output_tokens + 1;
+    RIDGE_TRY(session.engine().submit(std::move(r)).status());
+  }
+  std::set<int64_t> started;
+  int64_t begin = 0, end = 0, tokens = 0;
+  while (!session.engine().idle()) {
+    if (interrupted()) return interruption();
+    RIDGE_ASSIGN(const auto events, session.engine().step());
+    const auto whole = static_cast<int64_t>(events.size()) == o.batch;
+    if (begin != 0 && whole) end = now_ns(), tokens += o.batch;
+    for (const TokenEvent& e : events) {
+      if (e.finish == Finish::kError) return e.error;
+      started.insert(e.request);
+    }
+    if (begin == 0 && static_cast<int64_t>(started.size()) == o.batch) begin = now_ns();
+  }
+  if (tokens == 0)
+    return invalid_argument("--output-tokens ", o.output_tokens, " leaves no step in which all ", o.batch,
+                            " requests decode: use more");
+  return double(tokens) / (double(end - begin) / 1e9);
+}
 
 /// Prompt and output apart, `runs` times after a first run that is shown apart: medians and the range.
 Status bench_model(const Options& o) {
@@ -42,6 +71,11 @@ Status bench_model(const Options& o) {
     int64_t begin = now_ns();
     RIDGE_TRY(run_workload(session->engine(), prompt, w, interrupted));
     const double prefill_s = double(now_ns() - begin) / 1e9;
+    if (o.deep) {
+      RIDGE_ASSIGN(const double rate, decode_rate(*session, prompt, o.workload));
+      pp.push_back(double(prompt.size()) * double(w.batch) / prefill_s), tg.push_back(rate);
+      continue;
+    }
     // Decode alone, from a short prompt, as peers' benchmarks do it.
     w.output_tokens = o.workload.output_tokens + 1;
     const std::vector<int32_t> one(prompt.begin(), prompt.begin() + 1);
@@ -144,8 +178,10 @@ Result<Json> bench_call(const Options& o, CpuDevice& device, const Machine& mach
 
 Status bench_operators(const Options& o) {
   RIDGE_ASSIGN(const SessionOptions options, o.common.session());
-  RIDGE_ASSIGN(const auto device, CpuDevice::create(options.cpu));
-  RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, isa_name(device->target().isa)));
+  if (options.device.backend != "cpu")
+    return declined("bench --op runs on the CPU: bench/gpu/run.sh times operators on a GPU");
+  RIDGE_ASSIGN(const auto device, CpuDevice::create(options.device.cpu));
+  RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, *device));
   std::vector<AnyOperator*> chosen = operators();
   if (o.op == "all" && !(o.shape.empty() && o.dtypes.empty()))
     return invalid_argument("--shape and --dtype go with one operator: name it with --op");
@@ -197,6 +233,7 @@ Command add_bench(CLI::App& cli) {
       cli.add_subcommand("bench", "Time a model's prefill and decode, or one operator at any shape");
   o->common.add_to(*sub, false);
   add_workload_options(*sub, &o->workload);
+  sub->add_flag("--deep", o->deep, "Decode after the whole prompt, not after its first token");
   sub->add_option("--op", o->op, "An operator's name, or 'all'");
   sub->add_option("--shape", o->shape, "Its dims, as in --op linear --shape 1,4096,4096 (tokens, out, in)")
       ->delimiter(',');

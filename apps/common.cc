@@ -5,14 +5,18 @@ namespace ridge::app {
 
 void CommonOptions::add_to(CLI::App& cli, bool needs_model) {
   auto* m = cli.add_option("model", model, "A GGUF model file");
+  cli.add_flag("--synthetic", synthetic,
+               "MODEL names a known size instead, with random weights: llama-3-8b, qwen3-8b or qwen3-0.6b");
   if (needs_model) m->required();
+  cli.add_option("--device", device, "cpu (default) or cuda: one NVIDIA GPU of compute capability 9.0");
   cli.add_option("-t,--threads", threads,
                  "Threads; default: the cores that the affinity mask and CPU quota allow");
   cli.add_option("--isa", isa, "Force an instruction set: scalar, avx2 or avx512");
-  cli.add_option("--activations", activations,
-                 "int8 (default): activations of quantized weights in 8 bits, a scale for 32; f32: exact, KV "
-                 "in f32 unless --kv says else")
-      ->check(CLI::IsMember({"int8", "f32"}));
+  cli.add_option(
+         "--activations", activations,
+         "int8: activations of quantized weights in 8 bits, a scale for 32, the default on a CPU; "
+         "bf16; f32: exact, the default on a GPU; KV is f32 where f32 is asked for, unless --kv says else")
+      ->check(CLI::IsMember({"int8", "bf16", "f32"}));
   cli.add_option("--kv", kv,
                  "Format of the KV cache: f16 (default), f32, bf16 or q8 (8 bits, a scale a token and head)")
       ->check(CLI::IsMember({"f32", "f16", "bf16", "q8"}));
@@ -24,16 +28,22 @@ void CommonOptions::add_to(CLI::App& cli, bool needs_model) {
   cli.add_option("--no-fuse", without_fusions, "Fused operators to leave apart, or 'all'")->delimiter(',');
   cli.add_option("--assume-pre", assume_pre,
                  "Pre-tokenizer to use where the file names none or an unknown one");
+  cli.add_flag("--no-graphs", without_graphs,
+               "On a GPU: launch decode steps call by call, not as recorded graphs");
+  cli.add_flag("--no-look-ahead", without_look_ahead,
+               "On a GPU: queue a step only when the tokens of the one before it have been seen");
   cli.add_flag("--json", json, "One JSON object on stdout instead of text");
 }
 
 Result<SessionOptions> CommonOptions::session() const {
   SessionOptions o;
   if (threads < 0) return invalid_argument("--threads is ", threads, ": use 1 or more");
-  o.cpu.threads = threads;
+  o.device.backend = device;
+  o.device.cpu.threads = threads;
   RIDGE_TRY(apply_names({isa, activations, kv, without_fusions}, "--", &o));
-  o.assume_pre = assume_pre;
+  o.assume_pre = assume_pre, o.synthetic = synthetic;
   EngineOptions& e = o.engine;
+  e.plan.graphs = !without_graphs, e.look_ahead = !without_look_ahead;
   e.kv.context = context, e.kv.page_size = page_size, e.prefill_tokens = prefill_tokens;
   return o;
 }

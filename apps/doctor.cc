@@ -1,5 +1,6 @@
 // ridge doctor: what this machine offers, what is kept about it, and what would be declined.
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -22,7 +23,13 @@ Json examine() {
   j["machine_file"] = {{"path", path},
                        {"usable", machine.ok()},
                        {"why", machine.ok() ? "measured " + machine->date : machine.status().message()}};
-  j["cuda"] = "not in this build";
+  std::vector<std::string> cuda = {"not in this build: it needs nvcc and the cuda preset"};
+  for (const Backend& b : backends())
+    if (std::string_view(b.name) == "cuda") cuda = b.survey();
+  j["cuda"] = cuda;
+  const bool gpu = std::any_of(cuda.begin(), cuda.end(), [](const std::string& line) {
+    return line.rfind("GPU ", 0) == 0 && line.find("would be declined") == std::string::npos;
+  });
   for (const Architecture& a : architectures()) j["architectures"].push_back(a.name);
   for (const AnyOperator* op : operators()) {
     Json kernels = Json::array();
@@ -30,7 +37,7 @@ Json examine() {
       kernels.push_back({{"kernel", k.name},
                          {"backend", k.backend},
                          {"isa", isa_name(k.isa)},
-                         {"runs_here", k.backend == "cpu" && k.isa <= native_isa()}});
+                         {"runs_here", k.backend == "cpu" ? k.isa <= native_isa() : gpu}});
     j["operators"][op->name()] = kernels;
   }
   return j;
@@ -43,13 +50,19 @@ void print(const Json& j) {
   const Json& m = j["machine_file"];
   std::printf("machine file %s: %s\n", m["path"].get<std::string>().c_str(),
               m["why"].get<std::string>().c_str());
-  std::printf("cuda         %s\narchitectures", j["cuda"].get<std::string>().c_str());
+  const char* first = "cuda";
+  for (const auto& line : j["cuda"]) {
+    std::printf("%-12s %s\n", first, line.get<std::string>().c_str());
+    first = "";
+  }
+  std::printf("architectures");
   for (const auto& a : j["architectures"]) std::printf(" %s", a.get<std::string>().c_str());
-  std::printf("\n\noperators and their kernels (best first; - does not run on this processor)\n");
+  std::printf("\n\noperators and their kernels (best first; - does not run here)\n");
   for (const auto& [name, kernels] : j["operators"].items()) {
     std::printf("  %-18s", name.c_str());
     for (const auto& k : kernels)
-      std::printf(" %s%s:%s", k["runs_here"].get<bool>() ? "" : "-", k["isa"].get<std::string>().c_str(),
+      std::printf(" %s%s:%s", k["runs_here"].get<bool>() ? "" : "-",
+                  k[k["backend"] == "cpu" ? "isa" : "backend"].get<std::string>().c_str(),
                   k["kernel"].get<std::string>().c_str());
     std::printf("\n");
   }

@@ -11,7 +11,7 @@ namespace ridge::app {
 namespace {
 
 struct Options {
-  std::string isa, output;
+  std::string device = "cpu", isa, output;
   int threads = 0;
   bool json = false;
 };
@@ -31,11 +31,16 @@ void print(const Machine& m, const std::string& path) {
     for (const BandwidthPoint& p : t.curve)
       std::printf("  %-12s %8.1f %8.1f %8.1f\n", bytes_text(double(p.bytes)).c_str(), p.read, p.write,
                   p.copy);
+    if (t.pieces.empty()) continue;
     std::printf("  reads of main memory in pieces between two meetings:");
     for (const PiecePoint& p : t.pieces) std::printf(" %s %.1f", bytes_text(double(p.bytes)).c_str(), p.read);
     std::printf(" GB/s\n");
   }
-  std::printf("\nkernels on near data, one thread; work in MFLOP (MB where an operator counts none)\n");
+  for (const OtherMeasure& x : m.others)
+    std::printf("%s%-26s %10.3f %s\n", &x == &m.others.front() ? "\n" : "", x.what.c_str(), x.value,
+                x.unit.c_str());
+  if (!m.kernels.empty())
+    std::printf("\nkernels on near data, one thread; work in MFLOP (MB where an operator counts none)\n");
   for (const KernelPace& k : m.kernels) {
     std::string dims;
     for (const int64_t d : k.dims) dims += text(dims.empty() ? "" : "x", d);
@@ -57,8 +62,11 @@ Status run(const Options& o) {
       std::fprintf(stderr, "\r%3.0f %%  %-12s", 100 * share, what);
       if (share >= 1) std::fprintf(stderr, "\r%30s\r", "");
     };
-  RIDGE_ASSIGN(const Machine m, probe_cpu(probe));
-  const std::string path = o.output.empty() ? default_machine_path(m.isa) : o.output;
+  DeviceOptions on;
+  on.backend = o.device, on.cpu.threads = o.threads, on.cpu.isa = probe.isa;
+  RIDGE_ASSIGN(const auto device, create_device(on));
+  RIDGE_ASSIGN(const Machine m, probe_device(*device, probe));
+  const std::string path = o.output.empty() ? machine_path_of(*device) : o.output;
   RIDGE_TRY(save_machine(path, m));
   if (o.json) {
     RIDGE_ASSIGN(const std::string content, read_file(path, 16 << 20));
@@ -75,6 +83,7 @@ Command add_probe(CLI::App& cli) {
   auto o = std::make_shared<Options>();
   CLI::App* sub =
       cli.add_subcommand("probe", "Measure this machine's ceilings and keep them in the machine file");
+  sub->add_option("--device", o->device, "cpu (default) or cuda");
   sub->add_option("-t,--threads", o->threads,
                   "The largest thread count; default: the cores that mask and quota allow");
   sub->add_option("--isa", o->isa, "Force an instruction set: scalar, avx2 or avx512");
@@ -85,16 +94,16 @@ Command add_probe(CLI::App& cli) {
   return {sub, [o] { return run(*o); }};
 }
 
-Result<Machine> machine_for(const std::string& path, const std::string& isa) {
-  const std::string file = path.empty() ? default_machine_path(isa) : path;
-  auto loaded = load_machine(file, this_machine(isa));
+Result<Machine> machine_for(const std::string& path, Device& device) {
+  const std::string file = path.empty() ? machine_path_of(device) : path;
+  auto loaded = load_machine(file, identity_of(device));
   // A file that the user named is taken or refused; the kept one is made anew when there is none that fits.
   if (loaded.ok() || !path.empty()) return loaded;
   if (loaded.status().code() != Code::kNotFound && loaded.status().code() != Code::kDeclined) return loaded;
   std::fprintf(stderr, "ridge: %s; measuring this machine first\n", loaded.status().message().c_str());
   ProbeOptions probe;
-  RIDGE_ASSIGN(probe.isa, parse_isa(isa));
-  RIDGE_ASSIGN(const Machine m, probe_cpu(probe));
+  probe.isa = device.target().isa;
+  RIDGE_ASSIGN(const Machine m, probe_device(device, probe));
   RIDGE_TRY(save_machine(file, m));
   return m;
 }

@@ -26,7 +26,7 @@ Status run(const Options& o) {
   RIDGE_ASSIGN(SessionOptions options, o.common.session());
   options.engine.max_sequences = std::max<int64_t>(1, o.workload.batch);
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
-  RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, isa_name(session->device().target().isa)));
+  RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, session->device()));
   RIDGE_ASSIGN(const Profile profile, profile_workload(*session, machine, o.workload, command_line()));
   if (!o.report.empty()) RIDGE_TRY(write_file_atomically(o.report, report_html(profile, nullptr)));
   if (!o.trace.empty()) RIDGE_TRY(write_file_atomically(o.trace, trace_json(profile)));
@@ -56,7 +56,7 @@ Result<Profile> profile_workload(Session& session, const Machine& machine, const
   const Status status = run_workload(session.engine(), prompt, arrived, interrupted);
   session.engine().set_observer(nullptr);
   RIDGE_TRY(status);
-  Profile profile = profiler.finish(machine, session.device().team().threads());
+  Profile profile = profiler.finish(machine, session.device().host_threads());
   profile.workload = describe_workload(session, prompt, workload);
   profile.command = command, profile.commit = machine.commit;
   char date[40];

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "account/recorder.h"
+#include "engine/memory_report.h"
 #include "lab/compare.h"
 #include "lab/workload_json.h"
 #include "verbs.h"
@@ -20,7 +21,7 @@ struct RunOptions {
   CommonOptions common;
   std::optional<std::string> prompt;  // none: a chat
   std::string system;
-  bool raw = false;
+  bool raw = false, memory = false;
   std::vector<std::string> compare;  // two configurations, as "isa=scalar activations=f32"
   double bound = 1e-3;
   int64_t max_new_tokens = 256;
@@ -244,6 +245,10 @@ Status run_verb(const RunOptions& o) {
     print_json(*session, a, o);
   else
     print_summary(a);
+  if (o.memory) {
+    RIDGE_ASSIGN(const MemoryReport report, memory_report(*session));
+    std::fputs(memory_text(report).c_str(), stderr);
+  }
   return {};
 }
 
@@ -256,6 +261,7 @@ Command add_run(CLI::App& cli) {
   sub->add_option("-p,--prompt", o->prompt, "The prompt; without it, a chat reads lines from stdin");
   sub->add_option("-s,--system", o->system, "System message of the chat template");
   sub->add_flag("--raw", o->raw, "The prompt is plain text: no chat template");
+  sub->add_flag("--memory", o->memory, "After the answer: memory planned and held, item by item");
   sub->add_option("-n,--max-new-tokens", o->max_new_tokens, "Tokens of the answer at most")
       ->capture_default_str();
   sub->add_option("--temperature", o->sampling.temperature, "0: the most likely token")

@@ -31,8 +31,9 @@ Command add_advise(CLI::App& cli);
 Command add_bench(CLI::App& cli);
 Command add_doctor(CLI::App& cli);
 
-/// The machine file at `path`, or with an empty path the kept one, measured anew when it is missing or stale.
-Result<Machine> machine_for(const std::string& path, const std::string& isa);
+/// The machine file at `path`, or with an empty path the device's kept one, measured anew when it is missing
+/// or stale.
+Result<Machine> machine_for(const std::string& path, Device& device);
 
 void add_workload_options(CLI::App& cli, WorkloadOptions* options);
 /// Runs a workload once unseen and once observed.
@@ -41,11 +42,11 @@ Result<Profile> profile_workload(Session& session, const Machine& machine, const
 
 /// Options that several verbs share.
 struct CommonOptions {
-  std::string model, isa, activations, kv, assume_pre;
+  std::string model, device = "cpu", isa, activations, kv, assume_pre;
   int threads = 0;
   int64_t context = 0, page_size = 64, prefill_tokens = 512;
   std::vector<std::string> without_fusions;
-  bool json = false;
+  bool json = false, synthetic = false, without_graphs = false, without_look_ahead = false;
   void add_to(CLI::App& cli, bool needs_model = true);
   /// Checked and turned into what Session::open takes.
   Result<SessionOptions> session() const;

@@ -123,6 +123,36 @@ ${list}  };
 ")
 endfunction()
 
+# The kinds of device: create_NAME_device() and survey_NAME() of runtime/NAME; probe_NAME(), but for the CPU.
+function(ridge_write_backends path)
+  set(names cpu)
+  if(RIDGE_CUDA)
+    list(APPEND names cuda)
+  endif()
+  set(declarations "")
+  set(list "")
+  foreach(name IN LISTS names)
+    string(APPEND declarations "Result<std::unique_ptr<Device>> create_${name}_device(const DeviceOptions&);\n")
+    string(APPEND declarations "std::vector<std::string> survey_${name}();\n")
+    set(probe nullptr)
+    if(NOT name STREQUAL cpu)
+      set(probe probe_${name})
+      string(APPEND declarations "Status probe_${name}(Device&, Machine*);\n")
+    endif()
+    string(APPEND list "      {\"${name}\", create_${name}_device, survey_${name}, ${probe}},\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${path} @ONLY CONTENT "// Written by cmake/Operators.cmake.
+#include \"runtime/backends.h\"
+namespace ridge {
+${declarations}const std::vector<Backend>& backends() {
+  static const std::vector<Backend> all = {
+${list}  };
+  return all;
+}
+}  // namespace ridge
+")
+endfunction()
+
 function(ridge_library)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS src/*.cc)
   set(kernels ${sources})
@@ -133,7 +163,8 @@ function(ridge_library)
   if(EXISTS ${PROJECT_SOURCE_DIR}/src/ops/registry.h)
     ridge_write_registration(${PROJECT_BINARY_DIR}/generated registration)
     ridge_write_architectures(${PROJECT_BINARY_DIR}/generated/architectures.cc)
-    list(APPEND sources ${registration} ${PROJECT_BINARY_DIR}/generated/architectures.cc)
+    ridge_write_backends(${PROJECT_BINARY_DIR}/generated/backends.cc)
+    list(APPEND sources ${registration} ${PROJECT_BINARY_DIR}/generated/architectures.cc ${PROJECT_BINARY_DIR}/generated/backends.cc)
     if(kernels)
       foreach(isa IN LISTS RIDGE_ISAS)
         set(compiled ${kernels})

@@ -75,6 +75,7 @@ Verdict judge(const Cost& cost, const ThreadCeilings& c, const Occasion& o) {
     v.loss(loss) += taken;
     left -= taken;
   };
+  charge(Loss::kLaunch, o.launch_us);
   charge(Loss::kBarrier, o.barrier_us);
   charge(Loss::kImbalance, o.imbalance_us);
   charge(Loss::kOccupancy, o.occupancy_us);

@@ -39,6 +39,8 @@ struct Occasion {
   /// What the kernel itself takes for these calls when no operand comes from beyond a core's own caches
   /// (machine/pace.h): measured by the probe, never on this run. 0: not measured.
   double kernel_us = 0;
+  double launch_us =
+      0;  // what as many launches that do nothing take one after the other; 0: calls are not launched
   int64_t calls = 1;  // how many calls measured_us and the Cost are the sum of
 };
 
@@ -60,12 +62,12 @@ const char* defect_text(const Verdict& verdict);
 /// limit = max(arithmetic / peak, far bytes / bandwidth of their level, near bytes / bandwidth of theirs),
 /// where weights, scales and KV are far (their level is that of reuse_bytes) and activations and indices near
 /// (written just before: the level of the call's own bytes). Arithmetic of different units adds up: they
-/// share the issue ports. Losses, each at most what is left of measured - limit, in this order: barrier,
-/// imbalance, occupancy as metered; shape, the pieces between two meetings being too short for full bandwidth
-/// (Machine pieces), and padding executed; conversion, what the kernel itself takes (kernel_us) beyond limit
-/// and shape. None of them is made from the measured time: what a run takes longer than all of these is
-/// unexplained (docs/account.md). Source: Williams, Waterman and Patterson 2009, "Roofline", extended by
-/// level as in the cache-aware roofline (Ilic et al. 2014).
+/// share the issue ports. Losses, each at most what is left of measured - limit, in this order: launch,
+/// barrier, imbalance, occupancy as metered; shape, the pieces between two meetings being too short for full
+/// bandwidth (Machine pieces), and padding executed; conversion, what the kernel itself takes (kernel_us)
+/// beyond limit and shape. None of them is made from the measured time: what a run takes longer than all of
+/// these is unexplained (docs/account.md). Source: Williams, Waterman and Patterson 2009, "Roofline",
+/// extended by level as in the cache-aware roofline (Ilic et al. 2014).
 Verdict judge(const Cost& cost, const ThreadCeilings& ceilings, const Occasion& occasion);
 
 }  // namespace ridge

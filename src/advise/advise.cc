@@ -34,7 +34,7 @@ Result<double> timed_run(InferenceEngine& engine, const std::vector<int32_t>& pr
 
 /// The other arm: the same model, one setting changed, on a device of its own where threads differ.
 struct Changed {
-  std::unique_ptr<CpuDevice> device;
+  std::unique_ptr<Device> device;
   std::unique_ptr<InferenceEngine> engine;
 };
 Result<Changed> change(Session& session, const SessionOptions& options, const Lever& lever) {
@@ -42,9 +42,9 @@ Result<Changed> change(Session& session, const SessionOptions& options, const Le
   RIDGE_TRY(apply_lever(lever, &other));
   Changed c;
   if (lever.name == "threads") {
-    RIDGE_ASSIGN(c.device, CpuDevice::create(other.cpu));
+    RIDGE_ASSIGN(c.device, create_device(other.device));
   }
-  Device& device = c.device ? static_cast<Device&>(*c.device) : session.device();
+  Device& device = c.device ? *c.device : session.device();
   RIDGE_ASSIGN(c.engine, InferenceEngine::create(device, session.model(), other.engine));
   return c;
 }
@@ -85,7 +85,7 @@ Result<std::vector<Profile>> profile_runs(Session& session, const Machine& machi
     const auto us = timed_run(session.engine(), prompt, wanted);
     session.engine().set_observer(nullptr);
     if (!us.ok()) return us.status();
-    runs.emplace_back(*us, profiler.finish(machine, session.device().team().threads()));
+    runs.emplace_back(*us, profiler.finish(machine, session.device().host_threads()));
   }
   std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Profile> profiles;
@@ -122,7 +122,7 @@ Status apply_lever(const Lever& l, SessionOptions* options) {
     e.kv.k_type = e.kv.v_type = found->second;
   } else if (l.name == "threads") {
     RIDGE_ASSIGN(const int64_t n, positive(l));
-    options->cpu.threads = static_cast<int>(n);
+    options->device.cpu.threads = static_cast<int>(n);
   } else if (l.name == "prefill-chunk") {
     RIDGE_ASSIGN(e.prefill_tokens, positive(l));
   } else if (l.name.rfind("fuse-", 0) == 0) {
@@ -146,9 +146,8 @@ bool changes_numerics(const Lever& l) {
 
 std::vector<FusedOperator> fused_operators() {
   std::vector<FusedOperator> fused;
-  for (const AnyOperator* op : operators())
-    if (!op->replaces().empty())
-      fused.push_back({op->name(), {op->replaces().begin(), op->replaces().end()}});
+  for (const AnyOperator* op : ridge::fused_operators("cpu"))
+    fused.push_back({op->name(), {op->replaces().begin(), op->replaces().end()}});
   return fused;
 }
 

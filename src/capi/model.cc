@@ -29,7 +29,7 @@ Result<SessionOptions> session_options(const ridge_model_options& o) {
   RIDGE_TRY(check_not_negative("page_size", o.page_size));
   RIDGE_TRY(check_not_negative("prefill_tokens", o.prefill_tokens));
   SessionOptions s;
-  s.cpu.threads = o.threads;
+  s.device.cpu.threads = o.threads;
   NamedOptions names;
   if (o.isa != nullptr) names.isa = o.isa;
   if (o.activations != nullptr) names.activations = o.activations;
@@ -52,7 +52,7 @@ ridge_model_info info_of(Session& session) {
   i.layers = c.layers, i.hidden = c.hidden, i.heads = c.heads, i.kv_heads = c.kv_heads, i.vocab = c.vocab;
   i.context = session.engine().options().kv.context;
   i.weight_bytes = session.model().weights().bytes(), i.kv_bytes = session.engine().kv().bytes();
-  i.threads = session.device().team().threads();
+  i.threads = session.device().host_threads();
   i.bos = session.tokenizer().bos(), i.eos = session.tokenizer().eos();
   i.has_chat_template = session.has_template() ? 1 : 0;
   return i;

@@ -40,7 +40,7 @@ Result<Plan> plan_of(const ridge_workload& w, int64_t max_sequences) {
 }
 
 Result<Machine> machine_of(ridge_model& model, const char* file) {
-  const CpuDevice& device = model.session->device();
+  const Device& device = model.session->device();
   if (file != nullptr) return load_machine(file, this_machine(isa_name(device.target().isa)));
   ProbeOptions options;
   options.threads = model.info.threads, options.isa = device.target().isa;

@@ -7,9 +7,11 @@
 #include <cuda_runtime.h>
 
 #include <type_traits>
+#include <utility>
 
 #include "base/status.h"
 #include "device/ptx.cuh"
+#include "runtime/cuda/stamps.h"
 
 namespace ridge::device {
 
@@ -19,12 +21,15 @@ class Waited {
 };
 
 struct Upstream {
+  unsigned long long* stamp = nullptr;  // runtime/cuda/stamps.h; all ones before the launch
   /// Lets the next launch start its blocks; what they may read before their own wait() does not depend on
   /// this one.
   __device__ void release_next() const { ptx::grid_launch_dependents(); }
   /// Returns once everything launched before has finished.
   __device__ Waited wait() const {
     ptx::grid_dependency_wait();
+    if (stamp != nullptr && (blockIdx.x | blockIdx.y | blockIdx.z) == 0 && (threadIdx.x & 31) == 0)
+      atomicMin(stamp, ptx::global_timer());
     return {};
   }
 };
@@ -91,7 +96,9 @@ Status launch_dependent(cudaStream_t stream, const LaunchShape& shape, const cha
   cudaLaunchAttribute attributes[2] = {};
   attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attributes[0].val.programmaticStreamSerializationAllowed = 1;
-  return launch_with<Upstream, P...>(attributes, 1, stream, shape, name, kernel, Upstream{}, arguments...);
+  return launch_with<Upstream, P...>(
+      attributes, 1, stream, shape, name, kernel,
+      Upstream{reinterpret_cast<unsigned long long*>(std::exchange(g_next_stamp, nullptr))}, arguments...);
 }
 
 }  // namespace ridge::device

@@ -6,6 +6,7 @@
 #include "account/recorder.h"
 #include "base/checked.h"
 #include "engine/sampling.h"
+#include "ops/feed_tokens/feed_tokens.h"
 #include "ops/sample/sample.h"
 
 namespace ridge {
@@ -13,6 +14,8 @@ namespace ridge {
 namespace {
 // Plans kept: a decode bucket, the usual prefill chunk, and odd last chunks.
 constexpr size_t kPlans = 16;
+// Where batches of decodes come in sizes of their own, recorded: more of them.
+constexpr size_t kRecordedPlans = 32;
 }  // namespace
 
 Result<std::unique_ptr<InferenceEngine>> InferenceEngine::create(Device& device, const Model& model,
@@ -31,7 +34,22 @@ Result<std::unique_ptr<InferenceEngine>> InferenceEngine::create(Device& device,
   std::unique_ptr<InferenceEngine> engine(new InferenceEngine(device, model, o));
   RIDGE_ASSIGN(engine->pool_, KvPool::create(device, model.kv_shapes(), o.kv));
   RIDGE_ASSIGN(engine->stream_, device.create_stream());
+  for (auto& event : engine->events_) {
+    RIDGE_ASSIGN(event, engine->stream_->create_event());
+  }
+  if (!device.host_visible()) {
+    const int64_t bytes = o.max_sequences * 4;
+    RIDGE_ASSIGN(engine->last_ids_, device.allocate(bytes));
+    RIDGE_ASSIGN(engine->ids_staging_, device.allocate_staging(2 * bytes));
+    const std::vector<int32_t> zeros(static_cast<size_t>(o.max_sequences));
+    RIDGE_TRY(device.upload(engine->last_ids_.data(), zeros.data(), bytes));
+  }
   return engine;
+}
+
+InferenceEngine::~InferenceEngine() {
+  // A step that was queued ahead may still use the engine's memory.
+  if (stream_ != nullptr) stream_->synchronize().ignore();
 }
 
 Status InferenceEngine::check_request(const Request& r) const {
@@ -84,6 +102,10 @@ Result<int64_t> InferenceEngine::submit(Request r) {
 void InferenceEngine::retire(int64_t id) {
   const auto found = sequences_.find(id);
   if (found == sequences_.end()) return;
+  // A step in flight still writes to its pages; whoever takes them next is queued behind that step.
+  if (ahead_)
+    for (Sequence*& s : ahead_->batch.sampled)
+      if (s == &found->second) s = nullptr;
   pool_.give_back(found->second.pages);
   sequences_.erase(found);
 }
@@ -129,6 +151,7 @@ InferenceEngine::Batch InferenceEngine::schedule(std::vector<TokenEvent>* events
     if (running == options_.max_sequences) break;
     ++running;
     if (!s.prefilling()) {
+      if (s.known() >= s.limit) continue;  // the step in flight samples its last token
       if (Status grown = grow(s, s.cached + 1); !grown.ok()) {
         events->push_back({id, -1, 0, Finish::kError, grown});
         retire(id);  // its pages serve those after it
@@ -154,13 +177,31 @@ InferenceEngine::Batch InferenceEngine::schedule(std::vector<TokenEvent>* events
   b.shape.decodes = static_cast<int64_t>(b.decodes.size());
   b.shape.prefills = static_cast<int64_t>(b.prefills.size());
   b.shape.logit_rows = static_cast<int64_t>(b.sampled.size());
+  pad(&b);
   return b;
 }
 
+PlanBytes InferenceEngine::plan_bytes_by_kind() const {
+  PlanBytes b;
+  b.staging = ids_staging_.bytes();
+  for (const CachedPlan& p : plans_)
+    b.activations += p.plan->activation_bytes(), b.workspaces += p.plan->workspace_bytes(),
+        b.staging += p.plan->staging_bytes();
+  return b;
+}
 int64_t InferenceEngine::plan_bytes() const {
-  int64_t bytes = 0;
-  for (const CachedPlan& p : plans_) bytes += p.plan->activation_bytes() + p.plan->workspace_bytes();
-  return bytes;
+  const PlanBytes b = plan_bytes_by_kind();
+  return b.activations + b.workspaces;
+}
+
+/// Where steps are recorded, batches of decodes come in few sizes: rows without keys follow the real ones.
+void InferenceEngine::pad(Batch* batch) const {
+  BatchShape& shape = batch->shape;
+  if (!options_.plan.graphs || !stream_->records_graphs() || shape.prefills > 0) return;
+  int64_t bucket = 1;  // 1, 2, 3, 4, 6, 8, 12, 16 ...
+  while (bucket < shape.decodes)
+    bucket = bucket < 4 ? bucket + 1 : (bucket & (bucket - 1)) == 0 ? bucket / 2 * 3 : bucket / 3 * 4;
+  shape.decodes = shape.logit_rows = std::min(bucket, options_.max_sequences);
 }
 
 Result<StepPlan*> InferenceEngine::plan_for(const Batch& batch) {
@@ -168,11 +209,10 @@ Result<StepPlan*> InferenceEngine::plan_for(const Batch& batch) {
   for (const Sequence* s : batch.sampled) {
     const SamplingParams& p = s->sampling;
     // Tables of penalties and biases come in powers of two, so that a growing answer meets few new plans.
-    const bool penalised = p.repetition_penalty != 1 || p.presence_penalty != 0 || p.frequency_penalty != 0;
     const auto bucket = [](size_t n) {
       return n == 0 ? int64_t{0} : int64_t{1} << (64 - __builtin_clzll(n | 15));
     };
-    if (penalised) key.history = std::max(key.history, bucket(s->tokens.size()));
+    if (p.penalised()) key.history = std::max(key.history, bucket(s->tokens.size()));
     key.biases = std::max(key.biases, bucket(p.logit_bias.size()));
   }
   for (CachedPlan& p : plans_)
@@ -180,98 +220,104 @@ Result<StepPlan*> InferenceEngine::plan_for(const Batch& batch) {
       p.used = steps_;
       return p.plan.get();
     }
-  auto plan = std::make_unique<StepPlan>(*device_);
-  model_->write_step(*plan, batch.shape, pool_.pages(), options_.formats);
-  if (batch.shape.logit_rows > 0)
-    write_sampling(*plan, batch.shape.logit_rows, model_->config().vocab, key.history, key.biases);
-  RIDGE_TRY(plan->finish(options_.plan));
-  if (plans_.size() == kPlans)
+  RIDGE_ASSIGN(auto plan, write_plan(batch.shape, key.history, key.biases));
+  if (plans_.size() == (stream_->records_graphs() ? kRecordedPlans : kPlans))
     plans_.erase(
         std::min_element(plans_.begin(), plans_.end(), [](auto& a, auto& b) { return a.used < b.used; }));
   plans_.push_back({key, std::move(plan), steps_});
   return plans_.back().plan.get();
 }
 
-void InferenceEngine::fill_group(StepPlan& plan, const std::vector<Chunk>& group, bool prefill) {
-  if (group.empty()) return;
-  const std::string prefix = prefill ? "prefill_" : "decode_";
-  auto* table = plan.find(prefix + "page_table").as<int32_t>();
-  auto* lengths = plan.find(prefix + "lengths").as<int64_t>();
-  const int64_t width = pool_.pages().max_pages;
-  for (size_t i = 0; i < group.size(); ++i) {
-    const Sequence& s = *group[i].sequence;
-    std::copy(s.pages.begin(), s.pages.end(), table + static_cast<int64_t>(i) * width);
-    lengths[i] = s.cached + group[i].tokens;
+Result<std::unique_ptr<StepPlan>> InferenceEngine::write_plan(const BatchShape& shape, int64_t history,
+                                                              int64_t biases) {
+  auto plan = std::make_unique<StepPlan>(*device_);
+  Tensor ids;
+  if (!device_->host_visible()) {
+    ids = Tensor(last_ids_.data(), kI32, {options_.max_sequences});
+    FeedTokensArgs feed;
+    feed.ids = plan->input("token_ids", kI32, {shape.tokens()});
+    feed.source = plan->input("token_source", kI32, {shape.tokens()});
+    feed.sampled = ids;
+    plan->call("tokens", feed);
   }
-  if (!prefill) return;
-  auto* start = plan.find("prefill_query_start").as<int64_t>();
-  start[0] = 0;
-  for (size_t i = 0; i < group.size(); ++i) start[i + 1] = start[i] + group[i].tokens;
+  model_->write_step(*plan, shape, pool_.pages(), options_.formats);
+  if (shape.logit_rows > 0)
+    write_sampling(*plan, shape.logit_rows, model_->config().vocab, history, biases,
+                   ids ? ids.slice(0, shape.logit_rows) : ids);
+  PlanOptions options = options_.plan;
+  options.graphs = options.graphs && shape.prefills == 0;
+  RIDGE_TRY(plan->finish(options));
+  return plan;
 }
 
-void InferenceEngine::fill_indices(StepPlan& plan, const Batch& batch) {
-  auto* ids = plan.find("token_ids").as<int32_t>();
-  auto* positions = plan.find("positions").as<int64_t>();
-  auto* slots = plan.find("slots").as<int64_t>();
-  auto* rows = plan.find("logit_rows").as<int64_t>();
-  int64_t t = 0, row = 0;
+Result<InferenceEngine::Launched> InferenceEngine::launch(Batch batch, int64_t begin_ns) {
+  Launched step;
+  step.facts.begin_ns = begin_ns;
+  RIDGE_ASSIGN(step.plan, plan_for(batch));
+  StepPlan& plan = *step.plan;
+  plan.next_step();
+  step.plan_slot = plan.slot();
+  fill_indices(plan, batch);
+  fill_sampling(plan, batch);
+  count(plan, batch);
+  StepFacts& facts = step.facts;
+  if (observer_ != nullptr) facts.calls.resize(plan.calls().size());
+  facts.calls_begin_ns = now_ns();
+  std::function<void(size_t)> after;
+  if (observer_ != nullptr && observer_->wants_calls())
+    after = [&](size_t call) { observer_->on_call(plan, call); };
+  stream_->open_range("step");
+  RIDGE_TRY(plan.upload(*stream_));
+  RIDGE_TRY(plan.run(*stream_, observer_ != nullptr ? &facts.calls : nullptr, after));
+  RIDGE_TRY(plan.download(*stream_, options_.keep_logits));
+  step.slot = static_cast<int>(launches_++ % 2);
+  if (last_ids_.data() != nullptr && !batch.sampled.empty())
+    RIDGE_TRY(stream_->download(ids_staging_.begin() + step.slot * last_ids_.bytes(), last_ids_.data(),
+                                batch.shape.logit_rows * 4));
+  RIDGE_TRY(stream_->record(*events_[step.slot]));
+  stream_->close_range();
   for (const auto* group : {&batch.decodes, &batch.prefills})
-    for (const Chunk& c : *group) {
-      const Sequence& s = *c.sequence;
-      for (int64_t i = s.cached; i < s.cached + c.tokens; ++i, ++t) {
-        ids[t] = s.tokens[static_cast<size_t>(i)];
-        positions[t] = i;
-        slots[t] =
-            s.pages[static_cast<size_t>(i / pool_.page_size())] * pool_.page_size() + i % pool_.page_size();
-      }
-      if (s.cached + c.tokens >= s.prompt) rows[row++] = t - 1;
-    }
-  fill_group(plan, batch.decodes, false);
-  fill_group(plan, batch.prefills, true);
-}
-
-void InferenceEngine::count(StepPlan& plan, const Batch& batch) {
-  std::vector<int64_t> windows = {0};
-  for (const KvShape& s : model_->kv_shapes())
-    if (std::find(windows.begin(), windows.end(), s.window) == windows.end()) windows.push_back(s.window);
-  for (const int64_t window : windows) {
-    const std::string suffix = window > 0 ? text("_window_", window) : "";
-    for (const bool prefill : {false, true}) {
-      int64_t pairs = 0, keys = 0;
-      for (const Chunk& c : prefill ? batch.prefills : batch.decodes) {
-        pairs += causal_pairs(c.sequence->cached, c.tokens, window);
-        keys += causal_keys(c.sequence->cached, c.tokens, window);
-      }
-      plan.set_counter(text(prefill ? "prefill" : "decode", "_pairs", suffix), pairs);
-      plan.set_counter(text(prefill ? "prefill" : "decode", "_keys", suffix), keys);
-    }
+    for (const Chunk& c : *group) c.sequence->cached += c.tokens, c.sequence->fed_row = -1;
+  if (last_ids_.data() != nullptr)
+    for (size_t row = 0; row < batch.sampled.size(); ++row)
+      batch.sampled[row]->fed_row = static_cast<int64_t>(row);
+  if (const int64_t used = pool_.total_pages() - pool_.free_pages(); used > kv_peak_.pages) {
+    kv_peak_ = {used, used * pool_.page_size()};
+    for (const auto& [id, s] : sequences_) kv_peak_.tail_tokens -= s.cached;
   }
+  step.batch = std::move(batch);
+  return step;
 }
 
-void InferenceEngine::fill_sampling(StepPlan& plan, const Batch& batch) {
-  for (size_t i = 0; i < batch.sampled.size(); ++i) {
-    const Sequence& s = *batch.sampled[i];
-    const SamplingParams& p = s.sampling;
-    SampleRow row;
-    row.temperature = p.temperature, row.top_k = p.top_k, row.top_p = p.top_p, row.min_p = p.min_p;
-    row.repetition_penalty = p.repetition_penalty, row.presence_penalty = p.presence_penalty;
-    row.frequency_penalty = p.frequency_penalty, row.seed = p.seed;
-    row.position = static_cast<int64_t>(s.tokens.size());
-    row.history = &s.tokens, row.prompt_tokens = s.prompt, row.logit_bias = &p.logit_bias;
-    set_sample_row(plan, static_cast<int64_t>(i), row);
+/// A step of decodes alone, of all sequences that there are, whose next step needs nothing of its tokens but
+/// the ids: no penalties, pages for all, and some sequence that goes on.
+bool InferenceEngine::may_look_ahead(const Launched& current) const {
+  if (!options_.look_ahead || last_ids_.data() == nullptr || observer_ != nullptr) return false;
+  if (!current.batch.prefills.empty() || current.batch.decodes.size() != sequences_.size()) return false;
+  int64_t pages = 0, going_on = 0;
+  for (const auto& [id, s] : sequences_) {
+    if (s.sampling.penalised()) return false;
+    pages += std::max<int64_t>(
+        0, ceil_div(s.cached + 1, pool_.page_size()) - static_cast<int64_t>(s.pages.size()));
+    going_on += s.known() < s.limit;
   }
+  return going_on > 0 && pages <= pool_.free_pages();
 }
 
-void InferenceEngine::collect(StepPlan& plan, Batch& batch, std::vector<TokenEvent>* events) {
-  for (const auto* group : {&batch.decodes, &batch.prefills})
-    for (const Chunk& c : *group) c.sequence->cached += c.tokens;
-  if (batch.sampled.empty()) return;
-  last_logits_ = plan.find("logits");
-  const auto* ids = plan.find("sampled_ids").as<int32_t>();
-  const auto* states = plan.find("sampled_status").as<int32_t>();
-  const auto* logprobs = plan.find("sampled_logprob").as<float>();
-  for (size_t i = 0; i < batch.sampled.size(); ++i) {
-    Sequence& s = *batch.sampled[i];
+void InferenceEngine::collect(const Launched& step, std::vector<TokenEvent>* events) {
+  StepPlan& plan = *step.plan;
+  if (step.batch.sampled.empty()) return;
+  const bool staged = last_ids_.data() != nullptr;
+  if (!staged || options_.keep_logits) last_logits_ = plan.host("logits", step.plan_slot);
+  const auto* ids =
+      staged ? reinterpret_cast<const int32_t*>(ids_staging_.begin() + step.slot * last_ids_.bytes())
+             : plan.find("sampled_ids").as<int32_t>();
+  const auto* states = plan.host("sampled_status", step.plan_slot).as<int32_t>();
+  const auto* logprobs = plan.host("sampled_logprob", step.plan_slot).as<float>();
+  for (size_t i = 0; i < step.batch.sampled.size(); ++i) {
+    if (step.batch.sampled[i] == nullptr) continue;  // it ended before this step's tokens were seen
+    Sequence& s = *step.batch.sampled[i];
+    if (!ahead_) s.fed_row = -1;
     TokenEvent e{s.id, ids[i], logprobs[i], Finish::kNone, {}};
     if (states[i] != 0) {
       e.finish = Finish::kError;
@@ -289,63 +335,41 @@ void InferenceEngine::collect(StepPlan& plan, Batch& batch, std::vector<TokenEve
   }
 }
 
+Status InferenceEngine::finish(Launched& step, std::vector<TokenEvent>* events) {
+  RIDGE_TRY(events_[step.slot]->wait());
+  collect(step, events);
+  step.facts.end_ns = now_ns();
+  if (observer_ != nullptr && step.facts.calls.size() == step.plan->calls().size()) {
+    RIDGE_ASSIGN(const int64_t begin, step.plan->read_times(*stream_, step.facts.end_ns, &step.facts.calls));
+    if (begin != 0) step.facts.calls_begin_ns = begin;
+    observe(step);
+  }
+  last_end_ns_ = step.facts.end_ns;
+  return {};
+}
+
 Result<std::vector<TokenEvent>> InferenceEngine::step() {
-  StepFacts facts;
-  facts.begin_ns = now_ns();
-  ++steps_;
+  const int64_t begin_ns = now_ns();
   last_logits_ = {};
   std::vector<TokenEvent> events, failed;  // the failed come last: they have no logits
-  Batch batch = schedule(&failed);
-  while (batch.shape.tokens() == 0 && failed.empty() && restart_youngest()) batch = schedule(&failed);
-  if (batch.shape.tokens() == 0) return failed;
-  RIDGE_ASSIGN(StepPlan* const plan, plan_for(batch));
-  fill_indices(*plan, batch);
-  fill_sampling(*plan, batch);
-  count(*plan, batch);
-  if (observer_ != nullptr) facts.calls.resize(plan->calls().size());
-  facts.calls_begin_ns = now_ns();
-  std::function<void(size_t)> after;
-  if (observer_ != nullptr && observer_->wants_calls())
-    after = [&](size_t call) { observer_->on_call(*plan, call); };
-  RIDGE_TRY(plan->run(*stream_, observer_ != nullptr ? &facts.calls : nullptr, after));
-  RIDGE_TRY(stream_->synchronize());
-  collect(*plan, batch, &events);
-  facts.end_ns = now_ns();
-  if (observer_ != nullptr) {
-    facts.phase = batch.prefills.empty()  ? Phase::kDecode
-                  : batch.decodes.empty() ? Phase::kPrefill
-                                          : Phase::kMixed;
-    facts.decode_tokens = batch.shape.decodes, facts.prefill_tokens = batch.shape.prefill_tokens;
-    facts.logit_rows = batch.shape.logit_rows;
-    observer_->on_step(facts, *plan);
-    observe_stages(batch, facts, *plan);
+  std::optional<Launched> current = std::move(ahead_);
+  ahead_.reset();
+  if (!current) {
+    ++steps_;
+    Batch batch = schedule(&failed);
+    while (batch.tokens() == 0 && failed.empty() && restart_youngest()) batch = schedule(&failed);
+    if (batch.tokens() == 0) return failed;
+    RIDGE_ASSIGN(current, launch(std::move(batch), begin_ns));
   }
+  if (may_look_ahead(*current)) {
+    ++steps_;
+    RIDGE_ASSIGN(ahead_, launch(schedule(&failed), now_ns()));
+  }
+  RIDGE_TRY(finish(*current, &events));
   for (const TokenEvent& e : events)
     if (e.finish != Finish::kNone) retire(e.request);
   events.insert(events.end(), failed.begin(), failed.end());
   return events;
-}
-
-/// Each request's part of the step: its prefill chunk or decode round up to the sampling, then the sampling.
-void InferenceEngine::observe_stages(const Batch& batch, const StepFacts& facts, const StepPlan& plan) {
-  int64_t sampling_begin = facts.end_ns;
-  for (size_t c = 0; c < plan.calls().size(); ++c)
-    if (std::string_view(plan.calls()[c].call.op->name()) == "sample")
-      sampling_begin = c > 0 ? facts.calls[c - 1].end_ns : facts.calls_begin_ns;
-  for (const auto* group : {&batch.decodes, &batch.prefills})
-    for (const Chunk& c : *group) {
-      Sequence& s = *c.sequence;
-      if (s.last_ns == 0)
-        observer_->on_stage(s.id, Stage::kQueue, s.arrival_ns, facts.begin_ns), s.last_ns = facts.begin_ns;
-      const bool sampled = std::find(batch.sampled.begin(), batch.sampled.end(), &s) != batch.sampled.end();
-      // From the end of its previous step: what the host does between two steps belongs to the round that
-      // waits for it.
-      const int64_t end = sampled ? sampling_begin : facts.end_ns;
-      observer_->on_stage(s.id, group == &batch.decodes ? Stage::kDecodeRound : Stage::kPrefill, s.last_ns,
-                          end);
-      if (sampled) observer_->on_stage(s.id, Stage::kSampling, sampling_begin, facts.end_ns);
-      s.last_ns = facts.end_ns;
-    }
 }
 
 }  // namespace ridge

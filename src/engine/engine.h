@@ -18,6 +18,9 @@ struct SamplingParams {
   float repetition_penalty = 1, presence_penalty = 0, frequency_penalty = 0;
   uint64_t seed = 0;
   std::vector<std::pair<int32_t, float>> logit_bias;
+  bool penalised() const {
+    return repetition_penalty != 1 || presence_penalty != 0 || frequency_penalty != 0;
+  }
 };
 
 struct EngineOptions {
@@ -26,6 +29,11 @@ struct EngineOptions {
   int64_t prefill_tokens = 512;  // prompt tokens a step, over all sequences
   StepFormats formats;
   PlanOptions plan;
+  // Where the host does not see the device's memory: copy the logits of each step to it.
+  bool keep_logits = false;
+  // There too: a step of decodes alone starts from the tokens that the device sampled, before the host has
+  // seen them.
+  bool look_ahead = true;
 };
 
 struct Request {
@@ -34,6 +42,14 @@ struct Request {
   SamplingParams sampling;
   std::vector<int32_t> end_ids;  // any of them ends the answer
   int64_t arrival_ns = 0;        // on now_ns()'s clock; 0: at submit
+};
+
+struct PlanBytes {
+  int64_t activations = 0, workspaces = 0, staging = 0;
+};
+/// Pages that sequences hold, and the tokens for which those have room behind the last.
+struct KvUse {
+  int64_t pages = 0, tail_tokens = 0;
 };
 
 enum class Finish : uint8_t { kNone, kEnd, kLength, kError };
@@ -51,6 +67,7 @@ class InferenceEngine {
   /// Errors: kInvalidArgument naming option and value; kResourceExhausted with the size that did not fit.
   static Result<std::unique_ptr<InferenceEngine>> create(Device& device, const Model& model,
                                                          const EngineOptions& options);
+  ~InferenceEngine();
 
   /// Takes a request in. kInvalidArgument: an empty prompt, an id outside the vocabulary, a prompt that fills
   /// the context (both numbers are named), parameters out of range. Nothing is cut and nothing runs before
@@ -67,10 +84,14 @@ class InferenceEngine {
   /// Requests that ended because their logits were not numbers, since the engine was made.
   int64_t corrupted_requests() const { return corrupted_requests_; }
   /// Logits of the last step, row i belonging to its i-th event (events of failed requests come after those
-  /// with logits); valid until the next step. [rows, vocab] f32; absent after a step without logits.
+  /// with logits); valid until the next step. [rows, vocab] f32; absent after a step without logits, and
+  /// without EngineOptions::keep_logits where the host does not see the device's memory.
   Tensor last_logits() const { return last_logits_; }
-  /// Bytes of plans held now: activations and workspace.
+  /// Bytes of plans held now: activations and workspace; apart, with the host's staging.
   int64_t plan_bytes() const;
+  PlanBytes plan_bytes_by_kind() const;
+  /// The moment so far when most pages were taken.
+  KvUse kv_peak() const { return kv_peak_; }
 
  private:
   struct Sequence {
@@ -81,7 +102,9 @@ class InferenceEngine {
     std::vector<int32_t> end_ids;
     std::vector<int32_t> pages;
     int64_t arrival_ns = 0, last_ns = 0;  // last_ns: end of its last step, 0 before the first
+    int64_t fed_row = -1;  // its next token is still on the device, sampled in this row of the step in flight
     bool prefilling() const { return cached < prompt; }
+    int64_t known() const { return static_cast<int64_t>(tokens.size()) + (fed_row >= 0 ? 1 : 0); }
   };
   struct Chunk {
     Sequence* sequence;
@@ -89,8 +112,17 @@ class InferenceEngine {
   };
   struct Batch {
     std::vector<Chunk> decodes, prefills;
-    BatchShape shape;
-    std::vector<Sequence*> sampled;  // row of the logits -> sequence
+    BatchShape shape;                // with rows of padding after the decodes, where graphs are recorded
+    std::vector<Sequence*> sampled;  // row of the logits -> sequence; null once it is gone
+    int64_t tokens() const { return static_cast<int64_t>(decodes.size()) + shape.prefill_tokens; }
+  };
+  /// A step that was queued and not yet waited for.
+  struct Launched {
+    Batch batch;
+    StepPlan* plan = nullptr;
+    StepFacts facts;
+    int slot = 0;       // of events_ and of ids_staging_
+    int plan_slot = 0;  // of the plan's staging
   };
   InferenceEngine(Device& device, const Model& model, const EngineOptions& options)
       : device_(&device), model_(&model), options_(options) {}
@@ -98,12 +130,18 @@ class InferenceEngine {
   Batch schedule(std::vector<TokenEvent>* events);
   Status grow(Sequence& sequence, int64_t tokens);
   bool restart_youngest();
+  void pad(Batch* batch) const;
   Result<StepPlan*> plan_for(const Batch& batch);
+  Result<std::unique_ptr<StepPlan>> write_plan(const BatchShape& shape, int64_t history, int64_t biases);
+  Result<Launched> launch(Batch batch, int64_t begin_ns);
+  bool may_look_ahead(const Launched& current) const;
+  Status finish(Launched& step, std::vector<TokenEvent>* events);
   void fill_indices(StepPlan& plan, const Batch& batch);
   void fill_group(StepPlan& plan, const std::vector<Chunk>& group, bool prefill);
   void fill_sampling(StepPlan& plan, const Batch& batch);
   void count(StepPlan& plan, const Batch& batch);
-  void collect(StepPlan& plan, Batch& batch, std::vector<TokenEvent>* events);
+  void collect(const Launched& step, std::vector<TokenEvent>* events);
+  void observe(Launched& step);
   void observe_stages(const Batch& batch, const StepFacts& facts, const StepPlan& plan);
   void retire(int64_t id);
 
@@ -112,6 +150,12 @@ class InferenceEngine {
   EngineOptions options_;
   KvPool pool_;
   std::unique_ptr<Stream> stream_;
+  // Where the host does not see the device's memory: the ids that the last step sampled, from which the next
+  // starts, and where they come to the host.
+  Buffer last_ids_, ids_staging_;  // [rows] and [2, rows] i32
+  std::unique_ptr<Event> events_[2];
+  std::optional<Launched> ahead_;
+  int64_t launches_ = 0, last_end_ns_ = 0;
   std::map<int64_t, Sequence> sequences_;  // by id: first come, first served
   int64_t next_id_ = 1;
   struct PlanKey {
@@ -126,6 +170,7 @@ class InferenceEngine {
   };
   std::vector<CachedPlan> plans_;
   int64_t steps_ = 0, corrupted_requests_ = 0;
+  KvUse kv_peak_;
   StepObserver* observer_ = nullptr;
   Tensor last_logits_;
 };

@@ -25,25 +25,27 @@ Status ForcedText::prepare(int64_t tokens) {
   BatchShape batch;
   batch.prefills = 1, batch.prefill_tokens = batch.logit_rows = tokens;
   model_->write_step(*plan, batch, pool_.pages(), options_.formats);
-  RIDGE_TRY(plan->finish(options_.plan));
+  PlanOptions options = options_.plan;
+  options.graphs = false;  // a plan serves chunks of one length, but at any place
+  RIDGE_TRY(plan->finish(options));
   plan_ = std::move(plan), planned_ = tokens;
   return {};
 }
 
 void ForcedText::fill(const std::vector<int32_t>& ids) {
   const auto n = static_cast<int64_t>(ids.size());
-  std::copy(ids.begin(), ids.end(), plan_->find("token_ids").as<int32_t>());
+  std::copy(ids.begin(), ids.end(), plan_->host("token_ids").as<int32_t>());
   const auto count_from = [&](const char* name, int64_t first) {
-    auto* at = plan_->find(name).as<int64_t>();
+    auto* at = plan_->host(name).as<int64_t>();
     std::iota(at, at + n, first);
   };
   count_from("positions", fed_);
   count_from("slots", fed_);  // the only sequence's page p is the pool's page p
   count_from("logit_rows", 0);
-  auto* pages = plan_->find("prefill_page_table").as<int32_t>();
+  auto* pages = plan_->host("prefill_page_table").as<int32_t>();
   std::iota(pages, pages + pool_.pages().max_pages, 0);
-  *plan_->find("prefill_lengths").as<int64_t>() = fed_ + n;
-  auto* start = plan_->find("prefill_query_start").as<int64_t>();
+  *plan_->host("prefill_lengths").as<int64_t>() = fed_ + n;
+  auto* start = plan_->host("prefill_query_start").as<int64_t>();
   start[0] = 0, start[1] = n;
   for (const KvShape& layer : model_->kv_shapes()) {
     const std::string window = layer.window > 0 ? text("_window_", layer.window) : "";
@@ -66,13 +68,16 @@ Result<Tensor> ForcedText::feed(const std::vector<int32_t>& ids,
                                 const std::function<void(const PlannedCall& call)>& after) {
   RIDGE_TRY(check(ids));
   RIDGE_TRY(prepare(static_cast<int64_t>(ids.size())));
+  plan_->next_step();
   fill(ids);
+  RIDGE_TRY(plan_->upload(*stream_));
   std::function<void(size_t)> of_call;
   if (after) of_call = [&](size_t call) { after(plan_->calls()[call]); };
   RIDGE_TRY(plan_->run(*stream_, nullptr, of_call));
+  RIDGE_TRY(plan_->download(*stream_, true));
   RIDGE_TRY(stream_->synchronize());
   fed_ += static_cast<int64_t>(ids.size());
-  return plan_->find("logits");
+  return plan_->host("logits");
 }
 
 }  // namespace ridge

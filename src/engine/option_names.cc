@@ -18,18 +18,23 @@ Result<DType> kv_format(std::string_view name, std::string_view prefix) {
 
 Status apply_names(const NamedOptions& names, std::string_view prefix, SessionOptions* options) {
   if (!names.isa.empty()) {
-    RIDGE_ASSIGN(options->cpu.isa, parse_isa(names.isa));
+    RIDGE_ASSIGN(options->device.cpu.isa, parse_isa(names.isa));
   }
   EngineOptions& e = options->engine;
   const bool exact = names.activations == "f32";
-  if (!exact && !names.activations.empty() && names.activations != "int8")
-    return invalid_argument(prefix, "activations is ", printable(names.activations), ": use int8 or f32");
-  e.formats.activations = exact ? ActivationFormat::kF32 : ActivationFormat::kInt8;
+  // Codes of 8 bits are a CPU's way to speed; a GPU's kernels take floats.
+  const bool by_default = names.activations.empty(), cpu = options->device.backend == "cpu";
+  e.formats.activations = by_default && cpu ? ActivationFormat::kInt8 : ActivationFormat::kF32;
+  bool known = by_default;
+  for (const ActivationFormat f : {ActivationFormat::kF32, ActivationFormat::kBf16, ActivationFormat::kInt8})
+    if (names.activations == activation_format_name(f)) e.formats.activations = f, known = true;
+  if (!known)
+    return invalid_argument(prefix, "activations is ", printable(names.activations),
+                            ": use int8, bf16 or f32");
   RIDGE_ASSIGN(e.kv.k_type, kv_format(!names.kv.empty() ? names.kv : exact ? "f32" : "f16", prefix));
   e.kv.v_type = e.kv.k_type;
   std::set<std::string> fused;
-  for (const AnyOperator* op : operators())
-    if (!op->replaces().empty()) fused.insert(op->name());
+  for (const AnyOperator* op : fused_operators(options->device.backend)) fused.insert(op->name());
   e.plan.fusions = fused;
   for (const std::string& name : names.without_fusions) {
     if (name == "all") {

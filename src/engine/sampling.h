@@ -22,8 +22,10 @@ struct SampleRow {
 };
 
 /// Appends `sample` over the plan's "logits" [rows, vocab]; its results are the plan's sampled_ids,
-/// sampled_status and sampled_logprob, [rows] each. `history` and `biases`: room per row, 0 for none.
-void write_sampling(StepPlan& plan, int64_t rows, int64_t vocab, int64_t history, int64_t biases);
+/// sampled_status and sampled_logprob, [rows] each. `history` and `biases`: room per row, 0 for none. `ids`:
+/// where the ids go instead, [rows] i32, or empty.
+void write_sampling(StepPlan& plan, int64_t rows, int64_t vocab, int64_t history, int64_t biases,
+                    const Tensor& ids = {});
 void set_sample_row(StepPlan& plan, int64_t row, const SampleRow& values);
 
 }  // namespace ridge

@@ -57,11 +57,11 @@ Result<tokenizer::AddedTokens> controls_of(const Tokenizer& t) {
   return controls;
 }
 
-/// Refuses a file whose weights and cache are more than this process may take, before any of it is read. A
+/// Refuses a file whose weights and cache are more than the device may give, before any of it is read. A
 /// file without a sound configuration is the loader's to refuse.
-Status check_room(const GgufFile& file, const EngineOptions& options) {
+Status check_room(const GgufFile& file, const Device& device, const EngineOptions& options) {
   const auto config = read_decoder_config(file);
-  const auto room = memory_room();
+  const auto room = device.room();
   if (!config.ok() || !room.ok()) return {};
   RIDGE_ASSIGN(const MemoryPlan plan, plan_memory(file, *config, options));
   return check_memory_plan(plan, *room).within(file.path());
@@ -71,8 +71,14 @@ Status check_room(const GgufFile& file, const EngineOptions& options) {
 
 Result<std::unique_ptr<Session>> Session::open(const std::string& path, const SessionOptions& options) {
   auto s = std::make_unique<Session>();
-  RIDGE_ASSIGN(GgufFile file, GgufFile::open(path));
-  s->file_ = std::make_unique<GgufFile>(std::move(file));
+  if (options.synthetic) {
+    RIDGE_ASSIGN(s->synthetic_, SyntheticFile::create(path));
+    s->file_ = &s->synthetic_->file();
+  } else {
+    RIDGE_ASSIGN(GgufFile file, GgufFile::open(path));
+    s->opened_ = std::make_unique<GgufFile>(std::move(file));
+    s->file_ = s->opened_.get();
+  }
   RIDGE_ASSIGN(s->tokenizer_, load_tokenizer(*s->file_, {options.assume_pre}));
   RIDGE_ASSIGN(s->controls_, controls_of(*s->tokenizer_));
   RIDGE_ASSIGN(const auto source, s->file_->find_string("tokenizer.chat_template"));
@@ -81,9 +87,10 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& path, const Se
     if (!parsed.ok()) return parsed.status().within(text(path, ": tokenizer.chat_template"));
     s->template_ = parsed.take();
   }
-  RIDGE_TRY(check_room(*s->file_, options.engine));
-  RIDGE_ASSIGN(s->device_, CpuDevice::create(options.cpu));
-  RIDGE_ASSIGN(s->model_, load_model(*s->device_, *s->file_));
+  RIDGE_ASSIGN(s->device_, create_device(options.device));
+  RIDGE_TRY(check_room(*s->file_, *s->device_, options.engine));
+  RIDGE_ASSIGN(s->model_,
+               load_model(*s->device_, *s->file_, options.synthetic ? Values::kRandom : Values::kFile));
   if (s->tokenizer_->vocab() != s->model_->config().vocab)
     return corrupt(path, ": the tokenizer has ", s->tokenizer_->vocab(), " tokens, the model ",
                    s->model_->config().vocab);

@@ -11,12 +11,14 @@
 #include "formats/template/template.h"
 #include "formats/tokenizer.h"
 #include "formats/tokenizer_added.h"
-#include "runtime/cpu/cpu_device.h"
+#include "models/synthetic.h"
+#include "runtime/backends.h"
 
 namespace ridge {
 
 struct SessionOptions {
-  CpuOptions cpu;
+  DeviceOptions device;
+  bool synthetic = false;  // the path names a model of models/synthetic.h, whose weights are random
   std::string assume_pre;  // pre-tokenizer to take instead of the file's
   EngineOptions engine;
 };
@@ -40,7 +42,8 @@ class Session {
   const Model& model() const { return *model_; }
   InferenceEngine& engine() { return *engine_; }
   const InferenceEngine& engine() const { return *engine_; }
-  CpuDevice& device() { return *device_; }
+  Device& device() { return *device_; }
+  const Device& device() const { return *device_; }
   bool has_template() const { return template_.has_value(); }
 
   /// Ids of plain text as a prompt: BOS where the file asks for it, control tokens in the text stay text.
@@ -53,11 +56,13 @@ class Session {
   std::vector<int32_t> end_ids() const;
 
  private:
-  std::unique_ptr<GgufFile> file_;
+  std::unique_ptr<GgufFile> opened_;
+  std::unique_ptr<SyntheticFile> synthetic_;
+  const GgufFile* file_ = nullptr;  // one of the two
   std::optional<Tokenizer> tokenizer_;
   tokenizer::AddedTokens controls_;  // as users may write them
   std::optional<ChatTemplate> template_;
-  std::unique_ptr<CpuDevice> device_;
+  std::unique_ptr<Device> device_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<InferenceEngine> engine_;
 };

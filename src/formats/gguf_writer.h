@@ -43,6 +43,8 @@ class GgufWriter {
   /// kInvalidArgument for what was added (a name twice, a shape of broken blocks, a dtype that the format
   /// lacks); kIo with path and bytes; what `rows` returned.
   Status write(const std::string& path, uint32_t version = 3) const;
+  /// The bytes before the tensor data, without what pads them to the alignment.
+  Result<std::string> header(uint32_t version = 3) const;
   /// The file's bytes.
   Result<std::string> bytes(uint32_t version = 3) const;
 
@@ -56,7 +58,6 @@ class GgufWriter {
   using Sink = std::function<Status(std::string_view)>;
   void add_scalar(std::string_view key, GgufType type, const void* value);
   Status check() const;
-  Result<std::string> header(uint32_t version) const;
   Status emit(uint32_t version, const Sink& sink) const;
   static Status emit_rows(const Piece& piece, const Sink& sink);
 

@@ -29,12 +29,10 @@ class OutputKeeper final : public StepObserver {
           t.dtype != kF32)
         continue;
       if (!t.is_dense()) continue;
-      const auto* values = t.as<float>();
-      outputs.push_back({planned.call.label,
-                         planned.call.op->name(),
-                         infos[i].name,
-                         planned.call.op->kernel_name(planned.selection),
-                         {values, values + t.elements()}});
+      auto values = plan.read_f32(t);
+      if (!values.ok()) continue;
+      outputs.push_back({planned.call.label, planned.call.op->name(), infos[i].name,
+                         planned.call.op->kernel_name(planned.selection), values.take()});
     }
   }
   std::vector<Output> outputs;

@@ -245,4 +245,33 @@ Result<Machine> probe_cpu(const ProbeOptions& options) {
   return m;
 }
 
+namespace {
+bool is_cpu(const Device& device) {
+  return device.target().backend == "cpu";
+}
+}  // namespace
+
+MachineIdentity identity_of(const Device& device) {
+  if (is_cpu(device)) return this_machine(isa_name(device.target().isa));
+  return this_machine(device.target().backend, device.describe());
+}
+std::string machine_path_of(const Device& device) {
+  return default_machine_path(is_cpu(device) ? isa_name(device.target().isa) : device.target().backend);
+}
+
+Result<Machine> probe_device(Device& device, const ProbeOptions& options) {
+  if (is_cpu(device)) return probe_cpu(options);
+  const int64_t begin = now_ns();
+  Machine m;
+  const MachineIdentity id = identity_of(device);
+  m.cpu = id.cpu, m.isa = id.isa, m.build = id.build, m.compiler = text("gcc-compatible ", __VERSION__);
+  m.commit = RIDGE_COMMIT, m.date = today(), m.cores = allowed_cores(), m.governor = "as found";
+  for (const Backend& b : backends())
+    if (device.target().backend == b.name && b.probe != nullptr) RIDGE_TRY(b.probe(device, &m));
+  if (m.by_threads.empty()) return declined("device ", device.target().backend, " has no probe");
+  if (options.progress) options.progress("done", 1);
+  m.seconds = static_cast<double>(now_ns() - begin) / 1e9;
+  return m;
+}
+
 }  // namespace ridge

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "machine/machine.h"
-#include "runtime/cpu/cpu_device.h"
+#include "runtime/backends.h"
 
 namespace ridge {
 
@@ -20,5 +20,12 @@ struct ProbeOptions {
 /// meeting cost, and the pace of every operator's kernels on near data. Each point is the best of several
 /// rounds in several sweeps: a ceiling, not a mean.
 Result<Machine> probe_cpu(const ProbeOptions& options);
+
+/// The ceilings of any device: a processor's as above, others by their backend's own probe.
+Result<Machine> probe_device(Device& device, const ProbeOptions& options);
+/// What a machine file of this device must match.
+MachineIdentity identity_of(const Device& device);
+/// default_machine_path by instruction set, or by backend.
+std::string machine_path_of(const Device& device);
 
 }  // namespace ridge

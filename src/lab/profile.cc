@@ -107,6 +107,7 @@ Profile Profiler::finish(const Machine& machine, int threads) const {
       const auto calls = static_cast<double>(r.calls);
       r.occasion.kernel_us = calls * kernel_us(machine, {r.op, r.kernel, r.formats, r.pace_dims},
                                                pace_work(r.cost) / calls, threads);
+      r.occasion.launch_us = static_cast<double>(r.cost.launches) * machine.launch_us();
       r.verdict = judge(r.cost, ceilings, r.occasion);
     }
     p.phases.push_back(std::move(out));

@@ -72,6 +72,8 @@ Json to_json(const Machine& m) {
     for (const PacePoint& p : k.points) kernel["points"].push_back({{"work", p.work}, {"us", p.us}});
     j["kernels"].push_back(std::move(kernel));
   }
+  for (const OtherMeasure& o : m.others)
+    j["others"].push_back({{"what", o.what}, {"value", o.value}, {"unit", o.unit}});
   return j;
 }
 
@@ -88,7 +90,9 @@ Machine from_json(const Json& j) {
       t.flops[static_cast<size_t>(e)] = c.at("flops").value(engine_name(static_cast<Engine>(e)), 0.0);
     for (const Json& p : c.at("bandwidth_gbs"))
       t.curve.push_back({p.at("bytes"), p.at("read"), p.at("write"), p.at("copy")});
-    for (const Json& p : c.at("piece_read_gbs")) t.pieces.push_back({p.at("bytes"), p.at("read")});
+    // A device whose calls do not meet in pieces has none.
+    if (c.contains("piece_read_gbs"))
+      for (const Json& p : c.at("piece_read_gbs")) t.pieces.push_back({p.at("bytes"), p.at("read")});
     m.by_threads.push_back(t);
   }
   for (const Json& k : j.at("kernels")) {
@@ -96,11 +100,18 @@ Machine from_json(const Json& j) {
     for (const Json& p : k.at("points")) pace.points.push_back({p.at("work"), p.at("us")});
     m.kernels.push_back(std::move(pace));
   }
+  if (j.contains("others"))
+    for (const Json& o : j.at("others")) m.others.push_back({o.at("what"), o.at("value"), o.at("unit")});
   return m;
 }
 
 }  // namespace
 
+double Machine::launch_us() const {
+  for (const OtherMeasure& o : others)
+    if (o.what == kLaunchMeasure) return o.value;
+  return 0;
+}
 const ThreadCeilings& Machine::at(int threads) const {
   const ThreadCeilings* best = &by_threads.front();
   for (const ThreadCeilings& t : by_threads)
@@ -121,6 +132,11 @@ double piece_bandwidth(const ThreadCeilings& c, int64_t bytes) {
 
 MachineIdentity this_machine(const std::string& isa) {
   return {cpu_name(), isa, RIDGE_BUILD};
+}
+MachineIdentity this_machine(const std::string& backend, const std::string& device) {
+  MachineIdentity id = this_machine(backend);
+  id.cpu = device;
+  return id;
 }
 
 Result<Machine> load_machine(const std::string& path, const MachineIdentity& expected) {

@@ -32,6 +32,14 @@ struct ThreadCeilings {
   double barrier_us = 0;                 // waking the team and meeting again
 };
 
+/// A figure beside the ceilings: what a launch costs, the way to the host.
+inline constexpr const char* kLaunchMeasure = "launch in a graph, dependent";
+struct OtherMeasure {
+  std::string what;
+  double value = 0;
+  std::string unit;
+};
+
 struct Machine {
   // Provenance
   std::string cpu, isa, build, compiler, commit, date, governor;
@@ -40,7 +48,10 @@ struct Machine {
   double seconds = 0;                      // the probe took
   std::vector<ThreadCeilings> by_threads;  // ascending threads
   std::vector<KernelPace> kernels;
+  std::vector<OtherMeasure> others;
 
+  /// A launch that does nothing, in a graph and started early, in microseconds; 0 where nothing is launched.
+  double launch_us() const;
   /// The ceilings of `threads` (the nearest measured count below it, else the smallest).
   const ThreadCeilings& at(int threads) const;
 };
@@ -58,6 +69,8 @@ struct MachineIdentity {
   std::string cpu, isa, build;
 };
 MachineIdentity this_machine(const std::string& isa);
+/// The same for a device that is not the processor: `cpu` and `isa` then name device and backend.
+MachineIdentity this_machine(const std::string& backend, const std::string& device);
 
 /// Errors: kNotFound; kCorrupt naming the field; kDeclined for another processor, instruction set or build,
 /// or a file as another version wrote it: run probe again.

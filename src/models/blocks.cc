@@ -4,6 +4,7 @@
 #include "ops/add/add.h"
 #include "ops/attention_decode/attention_decode.h"
 #include "ops/attention_prefill/attention_prefill.h"
+#include "ops/cast/cast.h"
 #include "ops/embedding/embedding.h"
 #include "ops/gather_rows/gather_rows.h"
 #include "ops/gelu_mul/gelu_mul.h"
@@ -20,13 +21,15 @@ std::string in_layer(int64_t layer, const char* what) {
   return text("layer ", layer, " ", what);
 }
 
-Tensor frequencies_of(const RopeTable& rope) {
-  return Tensor(rope.frequencies.data(), {static_cast<int64_t>(rope.frequencies.size())});
-}
-
 namespace {
 Tensor reshaped(const Tensor& t, const Shape& shape) {
   return Tensor(t.data, t.dtype, shape);
+}
+/// [tokens, heads * head_dim] as [tokens, heads, head_dim]; rows may have gaps between them.
+Tensor as_heads(const Tensor& t, int64_t heads, int64_t head_dim) {
+  Tensor out(t.data, t.dtype, {t.dim(0), heads, head_dim});
+  out.strides[0] = t.stride(0);
+  return out;
 }
 std::string windowed(const char* name, int64_t window) {
   return window > 0 ? text(name, "_window_", window) : name;
@@ -36,18 +39,19 @@ std::string windowed(const char* name, int64_t window) {
 StepWriter::StepWriter(StepPlan& plan, const BatchShape& batch, const KvPages& kv, const StepFormats& formats)
     : plan_(plan), batch_(batch), kv_(kv), formats_(formats) {
   const int64_t tokens = batch.tokens();
-  ids_ = plan.named("token_ids", kI32, {tokens});
-  positions_ = plan.named("positions", kI64, {tokens});
-  slots_ = plan.named("slots", kI64, {tokens});
-  logit_rows_ = plan.named("logit_rows", kI64, {batch.logit_rows});
+  // The engine may have put calls before the model's that make the ids.
+  ids_ = plan.has("token_ids") ? plan.find("token_ids") : plan.input("token_ids", kI32, {tokens});
+  positions_ = plan.input("positions", kI64, {tokens});
+  slots_ = plan.input("slots", kI64, {tokens});
+  logit_rows_ = plan.input("logit_rows", kI64, {batch.logit_rows});
   if (batch.decodes > 0) {
-    plan.named("decode_page_table", kI32, {batch.decodes, kv.max_pages});
-    plan.named("decode_lengths", kI64, {batch.decodes});
+    plan.input("decode_page_table", kI32, {batch.decodes, kv.max_pages});
+    plan.input("decode_lengths", kI64, {batch.decodes});
   }
   if (batch.prefills > 0) {
-    plan.named("prefill_page_table", kI32, {batch.prefills, kv.max_pages});
-    plan.named("prefill_lengths", kI64, {batch.prefills});
-    plan.named("prefill_query_start", kI64, {batch.prefills + 1});
+    plan.input("prefill_page_table", kI32, {batch.prefills, kv.max_pages});
+    plan.input("prefill_lengths", kI64, {batch.prefills});
+    plan.input("prefill_query_start", kI64, {batch.prefills + 1});
   }
 }
 
@@ -72,6 +76,33 @@ Tensor StepWriter::head_norm(const std::string& label, const Tensor& x, const Te
   return reshaped(rms_norm(label, reshaped(x, {x.elements() / head_dim, head_dim}), w, epsilon), x.shape);
 }
 
+Activations StepWriter::norm_input(const std::string& label, const Tensor& x, const Tensor& w,
+                                   float epsilon) {
+  RmsNormArgs a;
+  a.y = plan_.activation(formats_.activations == ActivationFormat::kBf16 ? kBF16 : kF32, x.shape);
+  a.x = x, a.w = w, a.epsilon = epsilon;
+  plan_.call(label, a);
+  return activations(a.y);
+}
+
+std::vector<Tensor> StepWriter::linears(const std::vector<std::string>& labels, const std::string& whole,
+                                        Activations& in, const MatrixGroup& group, bool may_join) {
+  std::vector<Tensor> out;
+  if (!group.whole || !may_join) {
+    for (size_t i = 0; i < labels.size(); ++i) out.push_back(linear(labels[i], in, group.parts[i]));
+    return out;
+  }
+  const Tensor y = linear(whole, in, group.whole);
+  int64_t column = 0;
+  for (const Tensor& w : group.parts) {
+    Tensor part(y.as<float>() + column, {y.dim(0), w.dim(0)});
+    part.strides[0] = y.dim(1);
+    out.push_back(part);
+    column += w.dim(0);
+  }
+  return out;
+}
+
 Tensor StepWriter::linear(const std::string& label, Activations& in, const Tensor& w, const Tensor& bias) {
   const Tensor y = plan_.activation(kF32, {in.x.dim(0), w.dim(0)});
   linear_into(label, y, in, w, bias);
@@ -93,6 +124,12 @@ void StepWriter::linear_into(const std::string& label, const Tensor& y, Activati
       in.codes = q.q, in.scale = q.scale;
     }
     a.x = in.codes, a.x_scale = in.scale;
+  } else if (formats_.activations == ActivationFormat::kBf16 && in.x.dtype == kF32) {
+    if (!in.narrow) {
+      in.narrow = plan_.activation(kBF16, in.x.shape);
+      plan_.call(label + " input", CastArgs{in.narrow, in.x});
+    }
+    a.x = in.narrow;
   }
   plan_.call(label, a);
 }
@@ -101,8 +138,8 @@ Tensor StepWriter::attention(const std::string& label, Tensor q, Tensor k, const
                              const AttentionSpec& spec) {
   const int64_t tokens = batch_.tokens();
   const KvLayer& pages = kv_.layers[static_cast<size_t>(spec.layer)];
-  q = reshaped(q, {tokens, spec.heads, spec.head_dim});
-  k = reshaped(k, {tokens, spec.kv_heads, spec.head_dim});
+  q = as_heads(q, spec.heads, spec.head_dim);
+  k = as_heads(k, spec.kv_heads, spec.head_dim);
   for (const Tensor& x : {q, k}) {
     RopeArgs r;
     r.x = x, r.positions = positions_, r.frequencies = spec.frequencies;
@@ -110,7 +147,7 @@ Tensor StepWriter::attention(const std::string& label, Tensor q, Tensor k, const
     plan_.call(label + (x.data == q.data ? " rope q" : " rope k"), r);
   }
   KvWriteArgs w;
-  w.k = k, w.v = reshaped(v, k.shape), w.slots = slots_;
+  w.k = k, w.v = as_heads(v, spec.kv_heads, spec.head_dim), w.slots = slots_;
   w.k_pages = pages.k_pages, w.v_pages = pages.v_pages, w.k_scale = pages.k_scale, w.v_scale = pages.v_scale;
   plan_.call(label + " kv", w);
 
@@ -124,6 +161,7 @@ Tensor StepWriter::attention(const std::string& label, Tensor q, Tensor k, const
     d.scale = spec.scale, d.window = spec.window, d.softcap = spec.softcap;
     d.pairs = plan_.counter(windowed("decode_pairs", spec.window));
     d.keys = plan_.counter(windowed("decode_keys", spec.window));
+    d.tables_settled = true, d.unsettled = 1;  // inputs of the step; its kv_write adds a token a sequence
     plan_.call(label, d);
   }
   if (batch_.prefills > 0) {
@@ -167,8 +205,9 @@ void StepWriter::logits(const Tensor& x, const Tensor& norm, float epsilon, cons
   if (batch_.logit_rows == 0) return;
   const Tensor rows = plan_.activation(kF32, {batch_.logit_rows, x.dim(1)});
   plan_.call("logit rows", GatherRowsArgs{rows, x, logit_rows_});
-  Activations in = activations(rms_norm("final norm", rows, norm, epsilon));
-  linear_into("logits head", plan_.named("logits", kF32, {batch_.logit_rows, head.dim(0)}), in, head, {});
+  Activations in = norm_input("final norm", rows, norm, epsilon);
+  linear_into("logits head", plan_.output("logits", kF32, {batch_.logit_rows, head.dim(0)}, Fetch::kAsked),
+              in, head, {});
 }
 
 }  // namespace ridge

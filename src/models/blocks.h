@@ -7,10 +7,11 @@
 
 namespace ridge {
 
-/// A hidden state and, once some linear wanted them, its int8 codes, made once and shared.
+/// What linears read and, once some linear wanted them, its int8 codes or its bf16 form, made once and
+/// shared.
 struct Activations {
-  Tensor x;  // [tokens, columns] f32
-  Tensor codes, scale;
+  Tensor x;  // [tokens, columns] f32, or bf16 where the norm before it wrote that
+  Tensor codes, scale, narrow;
 };
 
 struct AttentionSpec {
@@ -30,8 +31,14 @@ class StepWriter {
   Tensor rms_norm(const std::string& label, const Tensor& x, const Tensor& w, float epsilon);
   /// Normalises each head: x [tokens, heads * head_dim] as [tokens * heads, head_dim].
   Tensor head_norm(const std::string& label, const Tensor& x, const Tensor& w, float epsilon);
-  Activations activations(const Tensor& x) { return {x, {}, {}}; }
+  Activations activations(const Tensor& x) { return {x, {}, {}, {}}; }
+  /// A norm that only linears read, in the format that they want.
+  Activations norm_input(const std::string& label, const Tensor& x, const Tensor& w, float epsilon);
   Tensor linear(const std::string& label, Activations& in, const Tensor& w, const Tensor& bias = {});
+  /// One linear for each matrix of the group or, where they lie in one piece, one for all (as `whole`), of
+  /// whose output the results are parts, with strides; apart also where `may_join` is false.
+  std::vector<Tensor> linears(const std::vector<std::string>& labels, const std::string& whole,
+                              Activations& in, const MatrixGroup& group, bool may_join);
   /// rope, kv_write and attention; q [tokens, heads * head_dim], k and v [tokens, kv_heads * head_dim].
   Tensor attention(const std::string& label, Tensor q, Tensor k, const Tensor& v, const AttentionSpec& spec);
   Tensor silu_mul(const std::string& label, const Tensor& gate, const Tensor& up);
@@ -50,9 +57,6 @@ class StepWriter {
   StepFormats formats_;
   Tensor ids_, positions_, slots_, logit_rows_;
 };
-
-/// The table as an operand; the table must outlive the plan.
-Tensor frequencies_of(const RopeTable& rope);
 
 /// "layer 3 q".
 std::string in_layer(int64_t layer, const char* what);

@@ -33,8 +33,9 @@ struct KvShape {
   int64_t window = 0;  // 0: everything
 };
 
-enum class ActivationFormat : uint8_t { kF32, kInt8 };
-const char* activation_format_name(ActivationFormat f);  // "f32", "int8"
+/// What linears read: f32; bf16; int8 codes for block-quantized weights, f32 for others.
+enum class ActivationFormat : uint8_t { kF32, kInt8, kBf16 };
+const char* activation_format_name(ActivationFormat f);  // "f32", "int8", "bf16"
 
 struct StepFormats {
   ActivationFormat activations = ActivationFormat::kInt8;
@@ -67,6 +68,7 @@ const std::vector<Architecture>& architectures();
 
 /// Loads the model of an open file. Errors: kDeclined naming an unknown architecture and those known; what
 /// the loader finds.
-Result<std::unique_ptr<Model>> load_model(Device& device, const GgufFile& file);
+Result<std::unique_ptr<Model>> load_model(Device& device, const GgufFile& file,
+                                          Values values = Values::kFile);
 
 }  // namespace ridge

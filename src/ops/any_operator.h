@@ -109,5 +109,7 @@ double param_of(const AnyCall& call, std::string_view name);
 /// All operators, in the order of their folder names.
 const std::vector<AnyOperator*>& operators();
 AnyOperator* find_operator(std::string_view name);
+/// The fused operators that have a kernel on `backend`.
+std::vector<AnyOperator*> fused_operators(const std::string& backend);
 
 }  // namespace ridge

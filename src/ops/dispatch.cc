@@ -1,5 +1,6 @@
 #include "ops/dispatch.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -39,6 +40,17 @@ double param_of(const AnyCall& call, std::string_view name) {
   const auto value = call.op->get_param(call.args.get(), name);
   if (!value.ok()) no_such(call, name);
   return *value;
+}
+
+std::vector<AnyOperator*> fused_operators(const std::string& backend) {
+  std::vector<AnyOperator*> fused;
+  for (AnyOperator* op : operators()) {
+    const auto kernels = op->kernels();
+    if (!op->replaces().empty() && std::any_of(kernels.begin(), kernels.end(),
+                                               [&](const KernelInfo& k) { return k.backend == backend; }))
+      fused.push_back(op);
+  }
+  return fused;
 }
 
 AnyOperator* find_operator(std::string_view name) {

@@ -45,17 +45,22 @@ bool uses(AnyCall& call, const void* address, bool reading) {
 
 }  // namespace
 
-Tensor StepPlan::reserve(DType dtype, const Shape& shape, bool persistent) {
+Tensor StepPlan::reserve(DType dtype, const Shape& shape, Kind kind) {
   const uintptr_t address = kVirtualBase + kVirtualStride * regions_.size();
   Tensor t(reinterpret_cast<void*>(address), dtype, shape);
-  regions_.push_back({round_up(t.bytes(), kAlignment), persistent});
+  regions_.push_back({round_up(t.bytes(), kAlignment), kind});
   return t;
 }
 Tensor StepPlan::activation(DType dtype, const Shape& shape) {
-  return reserve(dtype, shape, false);
+  return reserve(dtype, shape, Kind::kActivation);
 }
-Tensor StepPlan::named(const std::string& name, DType dtype, const Shape& shape) {
-  named_.emplace_back(name, reserve(dtype, shape, true));
+Tensor StepPlan::input(const std::string& name, DType dtype, const Shape& shape) {
+  named_.emplace_back(name, reserve(dtype, shape, Kind::kInput));
+  return named_.back().second;
+}
+Tensor StepPlan::output(const std::string& name, DType dtype, const Shape& shape, Fetch fetch) {
+  named_.emplace_back(name,
+                      reserve(dtype, shape, fetch == Fetch::kAlways ? Kind::kOutput : Kind::kAskedOutput));
   return named_.back().second;
 }
 const int64_t* StepPlan::counter(const std::string& name) {
@@ -93,7 +98,7 @@ bool StepPlan::try_fuse(AnyOperator& fused, size_t at) {
     for_each_operand(calls_[at + i].call, [&](Tensor& t, const OperandInfo& info) {
       if (info.role == Role::kIn || uses(call, t.data, false)) return;
       int64_t within;
-      if (const Region* r = region_of(t.data, &within); r == nullptr || r->persistent) lost = true;
+      if (const Region* r = region_of(t.data, &within); r == nullptr || r->persistent()) lost = true;
       for (size_t c = at + names.size(); c < calls_.size(); ++c) lost |= uses(calls_[c].call, t.data, true);
     });
     if (lost) return false;
@@ -120,20 +125,32 @@ void StepPlan::measure_lifetimes() {
     });
 }
 
-/// First fit by size: large regions first, each at the lowest offset free during its life. Returns the
-/// arena's size.
-int64_t StepPlan::place() {
-  std::vector<Region*> order;
-  for (Region& r : regions_) {
-    if (r.persistent) r.first = 0, r.last = calls_.size();
-    if (r.first != ~size_t{0} || r.persistent) order.push_back(&r);
+/// Inputs, then outputs, from the arena's start; returns their end.
+int64_t StepPlan::place_persistent() {
+  int64_t end = 0;
+  for (const auto& [kind, kind_end] : {std::pair{Kind::kInput, &input_bytes_},
+                                       {Kind::kOutput, &output_end_},
+                                       {Kind::kAskedOutput, &asked_end_}}) {
+    for (Region& r : regions_)
+      if (r.kind == kind) r.offset = end, end += r.bytes;
+    *kind_end = end;
   }
+  return end;
+}
+
+/// Activations first fit by size: large regions first, each at the lowest offset free during its life.
+/// Returns the arena's size.
+int64_t StepPlan::place() {
+  const int64_t begin = place_persistent();
+  std::vector<Region*> order;
+  for (Region& r : regions_)
+    if (!r.persistent() && r.first != ~size_t{0}) order.push_back(&r);
   std::stable_sort(order.begin(), order.end(),
                    [](const Region* a, const Region* b) { return a->bytes > b->bytes; });
-  int64_t total = 0;
+  int64_t total = begin;
   std::vector<const Region*> placed;  // sorted by offset
   for (Region* r : order) {
-    int64_t offset = 0;
+    int64_t offset = begin;
     for (const Region* p : placed) {
       if (p->last < r->first || r->last < p->first) continue;
       if (offset + r->bytes <= p->offset) break;
@@ -163,6 +180,11 @@ Status StepPlan::finish(const PlanOptions& options) {
     const std::vector<std::byte> zeros(static_cast<size_t>(arena_.bytes()));
     RIDGE_TRY(device_->upload(arena_.data(), zeros.data(), arena_.bytes()));
   }
+  if (!device_->host_visible()) {
+    RIDGE_ASSIGN(staging_, device_->allocate_staging(2 * asked_end_));
+    std::memset(staging_.data(), 0, static_cast<size_t>(staging_.bytes()));
+  }
+  graphs_ = options.graphs;
   for (auto& [name, t] : named_) rebase(t);
   int64_t workspace = 0;
   for (auto& [call, selection] : calls_) {
@@ -184,6 +206,13 @@ Tensor StepPlan::find(const std::string& name) const {
   std::abort();
 }
 
+Tensor StepPlan::host(const std::string& name, int slot) const {
+  Tensor t = find(name);
+  if (staging_.data() != nullptr)
+    t.data = staging_.begin() + slot * asked_end_ + (t.as<std::byte>() - arena_.begin());
+  return t;
+}
+
 bool StepPlan::has(const std::string& name) const {
   return std::any_of(named_.begin(), named_.end(), [&](const auto& n) { return n.first == name; });
 }
@@ -193,15 +222,78 @@ void StepPlan::set_counter(const std::string& name, int64_t v) {
     if (known == name) value = v;
 }
 
+Status StepPlan::upload(Stream& stream) const {
+  if (staging_.data() == nullptr || input_bytes_ == 0) return {};
+  return stream.upload(arena_.data(), staging_.begin() + slot_ * asked_end_, input_bytes_).within("inputs");
+}
+Status StepPlan::download(Stream& stream, bool all) const {
+  const int64_t end = all ? asked_end_ : output_end_;
+  if (staging_.data() == nullptr || end == input_bytes_) return {};
+  return stream
+      .download(staging_.begin() + slot_ * asked_end_ + input_bytes_, arena_.begin() + input_bytes_,
+                end - input_bytes_)
+      .within("outputs");
+}
+
 Status StepPlan::run(Stream& stream, std::vector<CallTime>* times, const std::function<void(size_t)>& after) {
   stream.set_workspace(workspace_.data(), workspace_.bytes());
+  stamped_ = times != nullptr && !after && stream.has_stamps();
+  if (stamped_) RIDGE_TRY(stream.prepare_stamps(static_cast<int64_t>(calls_.size()) + 1));
+  // The first run is call by call: what kernels set up once must not happen while calls are recorded.
+  if (graphs_ && !after && stream.records_graphs() && runs_++ > 0)
+    return replay(stream, stamped_ ? &stamped_graph_ : &graph_, stamped_);
+  return stamped_ ? run_stamped(stream) : run_calls(stream, times, after);
+}
+
+Status StepPlan::replay(Stream& stream, std::unique_ptr<Graph>* graph, bool stamped) {
+  if (*graph == nullptr) {
+    RIDGE_TRY(stream.begin_recording());
+    const Status queued = stamped ? run_stamped(stream) : run_calls(stream, nullptr, nullptr);
+    auto recorded = stream.end_recording();  // also after an error: the stream must not go on recording
+    RIDGE_TRY(queued);
+    if (!recorded.ok()) return recorded.status();
+    *graph = recorded.take();
+  }
+  return stream.launch(**graph);
+}
+
+Status StepPlan::run_stamped(Stream& stream) {
+  for (size_t c = 0; c < calls_.size(); ++c) {
+    const auto& [call, selection] = calls_[c];
+    stream.stamp_next(static_cast<int64_t>(c));
+    RIDGE_TRY(call.op->run(selection, stream, call.args.get()).within(call.op->name()).within(call.label));
+  }
+  return stream.stamp_now(static_cast<int64_t>(calls_.size()));
+}
+
+Result<int64_t> StepPlan::read_times(Stream& stream, int64_t end_ns, std::vector<CallTime>* times) const {
+  if (!stamped_) return int64_t{0};
+  std::vector<int64_t> stamps;
+  RIDGE_TRY(stream.read_stamps(&stamps));
+  const size_t calls = calls_.size();
+  for (size_t c = 0; c < calls; ++c) (*times)[c] = {end_ns - (stamps[calls] - stamps[c + 1]), {}};
+  return end_ns - (stamps[calls] - stamps[0]);
+}
+
+Result<std::vector<float>> StepPlan::read_f32(const Tensor& t) const {
+  if (t.dtype != kF32 || !t.is_dense()) return invalid_argument("only dense f32 tensors are read so");
+  std::vector<float> values(static_cast<size_t>(t.elements()));
+  RIDGE_TRY(device_->download(values.data(), t.data, t.elements() * 4));
+  return values;
+}
+
+Status StepPlan::run_calls(Stream& stream, std::vector<CallTime>* times,
+                           const std::function<void(size_t)>& after) {
   if (times != nullptr) stream.set_metering(true);
   StreamMeter before = stream.meter();
   Status failed;
   for (size_t c = 0; c < calls_.size() && failed.ok(); ++c) {
     const auto& [call, selection] = calls_[c];
-    failed = call.op->run(selection, stream, call.args.get()).within(call.label);
-    if (after) after(c);
+    failed = call.op->run(selection, stream, call.args.get()).within(call.op->name()).within(call.label);
+    if (after && failed.ok()) {
+      failed = stream.synchronize().within(call.label);
+      after(c);
+    }
     if (times == nullptr) continue;
     const StreamMeter now = stream.meter();
     (*times)[c] = {now_ns(),

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "tensor/tensor.h"
 
@@ -35,6 +37,20 @@ struct StreamMeter {
   double occupancy_ns = 0;  // share of the device's threads that had no work, in time of the slowest
 };
 
+/// A place in a stream's queue that the host can wait for.
+class Event {
+ public:
+  virtual ~Event() = default;
+  /// Returns when everything queued before its last record() is done; the first error of it, if any.
+  virtual Status wait() = 0;
+};
+
+/// Calls that a stream recorded instead of running them, started as one. What they point to must stay.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+};
+
 /// An ordered queue of operator calls. CPU streams run each call before it returns. Not thread-safe: one
 /// thread a stream.
 class Stream {
@@ -44,8 +60,36 @@ class Stream {
   /// Waits for everything queued; the first error of a queued call, if any.
   virtual Status synchronize() = 0;
 
+  /// Copies, queued like calls. The host's side is memory of Device::allocate_staging and stays as it is
+  /// until they are done.
+  virtual Status upload(void* to_device, const void* from_staging, int64_t bytes) = 0;
+  virtual Status download(void* to_staging, const void* from_device, int64_t bytes) = 0;
+  virtual Result<std::unique_ptr<Event>> create_event() = 0;
+  virtual Status record(Event& event) = 0;
+
+  /// Whether calls can be recorded. Between begin_recording() and end_recording() calls do not run; only
+  /// calls may come between.
+  virtual bool records_graphs() const { return false; }
+  virtual Status begin_recording() { return declined("this device records no graphs"); }
+  virtual Result<std::unique_ptr<Graph>> end_recording() { return declined("this device records no graphs"); }
+  virtual Status launch(Graph&) { return declined("this device records no graphs"); }
+
+  /// Times that the device itself notes, for devices on which calls run after they return. The next call
+  /// writes stamp `index` when all before it is done; recorded calls write theirs at each launch.
+  virtual bool has_stamps() const { return false; }
+  virtual Status prepare_stamps(int64_t) { return declined("this device notes no times"); }
+  virtual void stamp_next(int64_t) {}
+  /// A call of its own that does nothing else: the end of what came before.
+  virtual Status stamp_now(int64_t) { return declined("this device notes no times"); }
+  /// Nanoseconds of the device's clock, by index; waits for what is queued.
+  virtual Status read_stamps(std::vector<int64_t>*) { return declined("this device notes no times"); }
+
   virtual void set_metering(bool) {}
   virtual StreamMeter meter() const { return {}; }
+
+  /// Names what is queued until the matching close_range, for profilers of the device's maker.
+  virtual void open_range(const char*) {}
+  virtual void close_range() {}
 
   /// Scratch memory that calls on this stream may use; at least Operator::workspace bytes, lent by the
   /// caller.
@@ -71,8 +115,16 @@ class Device {
   /// Threads of the host that preparing data for this device may use.
   virtual int host_threads() const { return 1; }
   virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
+  /// Whether the host may read and write what allocate() gives.
+  virtual bool host_visible() const = 0;
+  /// What allocate() may still give.
+  virtual Result<MemoryRoom> room() const = 0;
+  /// Bytes of allocate() that are held now, by the device's own count; -1 where it keeps none.
+  virtual int64_t bytes_in_use() const { return -1; }
   /// Uninitialised device memory.
   virtual Result<Buffer> allocate(int64_t bytes) = 0;
+  /// Host memory that the device copies from and to while the host goes on.
+  virtual Result<Buffer> allocate_staging(int64_t bytes) { return Buffer::allocate(bytes); }
   virtual Status upload(void* to_device, const void* from_host, int64_t bytes) = 0;
   virtual Status download(void* to_host, const void* from_device, int64_t bytes) = 0;
 };

@@ -17,6 +17,8 @@ class ShapesOnlyDevice final : public Device {
   const Target& target() const override { return target_; }
   std::string describe() const override { return "shapes only"; }
   Result<std::unique_ptr<Stream>> create_stream() override { return declined("shapes only: nothing runs"); }
+  bool host_visible() const override { return false; }
+  Result<MemoryRoom> room() const override { return MemoryRoom{INT64_MAX, "nothing is held"}; }
   Result<Buffer> allocate(int64_t bytes) override {
     void* const address = reinterpret_cast<void*>(next_);
     next_ += static_cast<uintptr_t>(bytes + 4095) / 4096 * 4096;

@@ -29,6 +29,18 @@ double sum_of_losses(const Verdict& v) {
   return std::accumulate(v.loss_us.begin(), v.loss_us.end(), 0.0);
 }
 
+TEST(Verdict, launches_that_do_nothing_are_charged_before_what_is_unexplained) {
+  Cost cost;
+  cost.read_bytes[size_t(DataClass::kWeights)] = 1000000;
+  Occasion o = measured(10);
+  o.launch_us = 3;
+  const Verdict v = judge(cost, flat(1e12), o);
+  EXPECT_DOUBLE_EQ(v.limit_us, 1);
+  EXPECT_DOUBLE_EQ(v.loss(Loss::kLaunch), 3);
+  EXPECT_DOUBLE_EQ(v.loss(Loss::kUnexplained), 6);
+  EXPECT_DOUBLE_EQ(v.limit_us + sum_of_losses(v), 10);
+}
+
 TEST(Verdict, A9_the_decode_steps_of_T8_have_their_limits) {
   const ThreadCeilings c = flat(4.5e12);
   const std::pair<int64_t, double> cases[] = {{1, 3.395}, {8, 3.813}, {64, 7.153}};

@@ -39,7 +39,7 @@ class AdviseRun : public testing::Test {
       w->add_bool("tokenizer.ggml.add_bos_token", true);
     };
     std::ofstream(path_, std::ios::binary) << TinyFile(spec).bytes();
-    options_.cpu.threads = 1;
+    options_.device.cpu.threads = 1;
     auto opened = Session::open(path_, options_);
     EXPECT_TRUE(opened.ok()) << opened.status().message();
     if (opened.ok()) session_ = opened.take();

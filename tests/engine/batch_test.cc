@@ -158,7 +158,9 @@ INSTANTIATE_TEST_SUITE_P(Formats, Batch,
                          testing::Values(Setup{"llama", ActivationFormat::kF32, kF32},
                                          Setup{"llama", ActivationFormat::kInt8, kF16},
                                          Setup{"gemma3", ActivationFormat::kF32, kF32},
-                                         Setup{"gemma3", ActivationFormat::kInt8, kI8}),
+                                         Setup{"gemma3", ActivationFormat::kInt8, kI8},
+                                         Setup{"llama", ActivationFormat::kBf16, kF16},
+                                         Setup{"qwen3", ActivationFormat::kF32, kF32}),
                          testing::PrintToStringParamName());
 
 // A chain that draws: temperature, filters, penalties.

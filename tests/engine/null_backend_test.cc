@@ -2,105 +2,24 @@
 // called. What passes here proves that weights, plan, workspace, dispatch and engine name no backend of their
 // own.
 
-#include "engine/generate.h"
-#include "ops/add/add.h"
-#include "ops/attention_decode/attention_decode.h"
-#include "ops/attention_prefill/attention_prefill.h"
-#include "ops/embedding/embedding.h"
-#include "ops/gather_rows/gather_rows.h"
-#include "ops/gelu_mul/gelu_mul.h"
-#include "ops/kv_write/kv_write.h"
-#include "ops/linear/linear.h"
-#include "ops/quantize_rows/quantize_rows.h"
-#include "ops/registry.h"
-#include "ops/rms_norm/rms_norm.h"
-#include "ops/rope/rope.h"
-#include "ops/sample/sample.h"
-#include "ops/silu_mul/silu_mul.h"
+#include "engine/null_device.h"
 
 namespace ridge {
 namespace {
-
-constexpr int64_t kWorkspace = 12345;
-constexpr int32_t kDrawn = 11;
-
-class NullStream final : public Stream {
- public:
-  explicit NullStream(const Target& target) : target_(target) {}
-  const Target& target() const override { return target_; }
-  Status synchronize() override {
-    ++synchronized;
-    return {};
-  }
-  static std::vector<std::string> called;  // operators, in order, on all streams
-  static int synchronized;
-
- private:
-  const Target& target_;
-};
-std::vector<std::string> NullStream::called;
-int NullStream::synchronized = 0;
-
-class NullDevice final : public Device {
- public:
-  explicit NullDevice(std::string backend) : target_{std::move(backend), Isa::none} {}
-  const Target& target() const override { return target_; }
-  std::string describe() const override { return "nothing"; }
-  Result<std::unique_ptr<Stream>> create_stream() override {
-    return std::unique_ptr<Stream>(std::make_unique<NullStream>(target_));
-  }
-  Result<Buffer> allocate(int64_t bytes) override {
-    allocated += bytes;
-    return Buffer::allocate(bytes);
-  }
-  Status upload(void* to, const void* from, int64_t bytes) override {
-    uploaded += bytes;
-    std::memcpy(to, from, static_cast<size_t>(bytes));
-    return {};
-  }
-  Status download(void* to, const void* from, int64_t bytes) override {
-    std::memcpy(to, from, static_cast<size_t>(bytes));
-    return {};
-  }
-  int64_t allocated = 0, uploaded = 0;
-
- private:
-  Target target_;
-};
-
-template <class A>
-Status note(Stream& stream, const A& args) {
-  NullStream::called.push_back(registered<A>().name());
-  if constexpr (std::is_same_v<A, LinearArgs>)
-    if (stream.workspace_bytes() < kWorkspace) return internal_error("no workspace was lent");
-  if constexpr (std::is_same_v<A, SampleArgs>)
-    for (int64_t r = 0; r < args.ids.dim(0); ++r) args.ids.set(kDrawn, r);
-  return {};
-}
-
-template <class A>
-void noting(Kernels<A>& kernels) {
-  Kernel<A> k;
-  k.name = text(registered<A>().name(), "_null");
-  k.run = note<A>;
-  if constexpr (std::is_same_v<A, LinearArgs>) k.workspace = [](const A&) { return kWorkspace; };
-  kernels.add(std::move(k));
-}
-
-template <class... A>
-void give_kernels(const char* backend) {
-  (static_cast<Registered<A>&>(registered<A>()).add(backend, Isa::none, noting<A>), ...);
-}
 
 class NullBackend : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     give_kernels<EmbeddingArgs, RmsNormArgs, LinearArgs, QuantizeRowsArgs, RopeArgs, KvWriteArgs,
                  AttentionPrefillArgs, AttentionDecodeArgs, SiluMulArgs, GeluMulArgs, AddArgs, GatherRowsArgs,
-                 SampleArgs>("null");
-    give_kernels<EmbeddingArgs, RmsNormArgs>("poor");
+                 SampleArgs, FeedTokensArgs>("null");
+    give_kernels<EmbeddingArgs, RmsNormArgs, FeedTokensArgs>("poor");
   }
-  void SetUp() override { NullStream::called.clear(), NullStream::synchronized = 0; }
+  void SetUp() override {
+    NullStream::called.clear(), NullStream::records = NullStream::stamps_on = false;
+    NullStream::synchronized = NullStream::waits = NullStream::copies = NullStream::graphs =
+        NullStream::launched = 0;
+  }
 };
 
 TEST_F(NullBackend, weights_reach_the_device_as_the_file_has_them) {
@@ -116,44 +35,183 @@ TEST_F(NullBackend, weights_reach_the_device_as_the_file_has_them) {
     if (t.tensor.dtype != *info->type->dtype) continue;
     std::vector<std::byte> want(static_cast<size_t>(info->bytes));
     ASSERT_TRUE(tiny.file().read(*info, want.data()).ok());
-    EXPECT_EQ(std::memcmp(t.tensor.data, want.data(), want.size()), 0) << t.name;
+    EXPECT_EQ(std::memcmp(FarMemory::behind(t.tensor.data), want.data(), want.size()), 0) << t.name;
     matrices += t.tensor.rank() == 2;
   }
   EXPECT_EQ(matrices, 2 + 2 * 7);
   EXPECT_GE(device.uploaded, (*model)->weights().bytes());
 }
 
-TEST_F(NullBackend, an_engine_runs_a_batch_through_the_other_device) {
+/// The answer that the chain of next_token() gives.
+std::vector<int32_t> chain(const std::vector<int32_t>& prompt, int64_t tokens) {
+  std::vector<int32_t> out;
+  int32_t id = prompt.back();
+  for (int64_t i = 0; i < tokens; ++i)
+    out.push_back(id = next_token(id, static_cast<int64_t>(prompt.size()) - 1 + i));
+  return out;
+}
+
+struct NullEngine {
+  explicit NullEngine(const TinySpec& spec, bool look_ahead = true, int64_t sequences = 2)
+      : tiny(spec), device("null"), model(load_model(device, tiny.file()).take()) {
+    EngineOptions o;
+    o.kv.context = 64, o.max_sequences = sequences, o.prefill_tokens = 8, o.look_ahead = look_ahead;
+    auto made = InferenceEngine::create(device, *model, o);
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    engine = made.take();
+  }
+  /// Every request's tokens, `gap` steps between submissions.
+  std::map<int64_t, std::vector<int32_t>> run(const std::vector<Request>& requests, int gap = 0) {
+    std::map<int64_t, std::vector<int32_t>> tokens;
+    const auto take = [&] {
+      const auto events = engine->step();
+      ASSERT_TRUE(events.ok()) << events.status().message();
+      for (const TokenEvent& e : *events) {
+        EXPECT_TRUE(e.error.ok()) << e.error.message();
+        EXPECT_EQ(e.logprob, static_cast<float>(-e.token));
+        tokens[e.request].push_back(e.token);
+      }
+    };
+    for (const Request& r : requests) {
+      EXPECT_TRUE(engine->submit(r).ok());
+      for (int i = 0; i < gap; ++i) take();
+    }
+    for (int i = 0; !engine->idle() && i < 1000 && !testing::Test::HasFatalFailure(); ++i) take();
+    return tokens;
+  }
+  TinyFile tiny;
+  NullDevice device;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<InferenceEngine> engine;
+};
+
+TEST_F(NullBackend, an_engine_runs_a_batch_through_memory_that_the_host_cannot_touch) {
   for (const char* architecture : {"llama", "gemma3"}) {
-    NullStream::called.clear();
+    NullStream::called.clear(), NullStream::synchronized = 0;
     TinySpec spec;
     spec.architecture = architecture;
-    const TinyFile tiny(spec);
-    NullDevice device("null");
-    const auto model = load_model(device, tiny.file());
-    ASSERT_TRUE(model.ok()) << model.status().message();
-    EngineOptions o;
-    o.kv.context = 64, o.max_sequences = 2, o.prefill_tokens = 8;
-    auto engine = InferenceEngine::create(device, **model, o);
-    ASSERT_TRUE(engine.ok()) << engine.status().message();
-    const auto answers =
-        generate(**engine, {request(random_prompt(5, 1), 4), request(random_prompt(20, 2), 3)});
-    ASSERT_EQ(answers.size(), 2u);
-    EXPECT_EQ(answers[0].tokens, std::vector<int32_t>(4, kDrawn));
-    EXPECT_EQ(answers[1].tokens, std::vector<int32_t>(3, kDrawn));
+    NullEngine null(spec);
+    const auto a = random_prompt(5, 1), b = random_prompt(20, 2);
+    const auto answers = null.run({request(a, 4), request(b, 3)});
+    EXPECT_EQ(answers.at(1), chain(a, 4));
+    EXPECT_EQ(answers.at(2), chain(b, 3));
     const std::set<std::string> kinds(NullStream::called.begin(), NullStream::called.end());
     for (const char* op : {"embedding", "rms_norm", "linear", "quantize_rows", "rope", "kv_write",
                            "attention_prefill", "attention_decode", "add", "gather_rows", "sample"})
       EXPECT_EQ(kinds.count(op), 1u) << op << " did not run for " << architecture;
     EXPECT_EQ(kinds.count(std::string(architecture) == "llama" ? "silu_mul" : "gelu_mul"), 1u);
-    EXPECT_GT(NullStream::synchronized, 0);
-    EXPECT_GE((*engine)->plan_bytes(), kWorkspace);
+    EXPECT_GE(null.engine->plan_bytes(), kWorkspace);
+    EXPECT_EQ(NullStream::synchronized, 0) << "a step waits for its tokens, not for the device";
   }
+}
+
+TEST_F(NullBackend, a_step_copies_its_inputs_once_waits_once_and_allocates_nothing) {
+  for (const bool records : {false, true}) {
+    NullStream::records = records;
+    NullEngine null({}, false);
+    ASSERT_TRUE(null.engine->submit(request({1, 2, 3}, 20)).ok());
+    for (int i = 0; i < 4; ++i) ASSERT_TRUE(null.engine->step().ok());
+    const int64_t allocations = null.device.allocations;
+    NullStream::copies = NullStream::waits = NullStream::launched = NullStream::synchronized = 0;
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(null.engine->step().ok());
+    EXPECT_EQ(null.device.allocations, allocations);
+    EXPECT_EQ(NullStream::copies, 5 * 3) << "inputs; results; ids";
+    EXPECT_EQ(NullStream::waits, 5);
+    EXPECT_EQ(NullStream::launched, records ? 5 : 0);
+    EXPECT_EQ(NullStream::synchronized, 0);
+  }
+}
+
+TEST_F(NullBackend, the_next_step_starts_from_the_token_on_the_device) {
+  NullStream::records = true;
+  NullEngine null({});
+  ASSERT_TRUE(null.engine->submit(request({1, 2, 3}, 20)).ok());
+  ASSERT_TRUE(null.engine->step().ok());  // the prompt
+  ASSERT_TRUE(null.engine->step().ok());
+  NullStream::called.clear();
+  // The step that is waited for runs; the one after it has been queued before its token was seen.
+  const auto events = null.engine->step();
+  ASSERT_TRUE(events.ok());
+  EXPECT_EQ(events->at(0).token, chain({1, 2, 3}, 3).back());
+  EXPECT_EQ(std::count(NullStream::called.begin(), NullStream::called.end(), "sample"), 1);
+}
+
+TEST_F(NullBackend, sequences_grow_join_and_leave_under_one_graph_a_bucket) {
+  for (const bool look_ahead : {false, true}) {
+    SCOPED_TRACE(look_ahead ? "looking ahead" : "seen first");
+    NullStream::records = true, NullStream::graphs = 0;
+    NullEngine null({}, look_ahead, 8);
+    std::vector<Request> requests;
+    std::vector<std::vector<int32_t>> prompts;
+    for (int i = 0; i < 12; ++i) {
+      prompts.push_back(random_prompt(1 + i % 5, static_cast<uint64_t>(i)));
+      requests.push_back(request(prompts.back(), 4 + i * 3));
+    }
+    // One that an end token stops while the step after it is already queued.
+    requests[3].end_ids = {chain(prompts[3], 6).back()};
+    auto answers = null.run(requests, 2);
+    ASSERT_EQ(answers.size(), requests.size());
+    for (size_t i = 0; i < requests.size(); ++i) {
+      auto want = chain(prompts[i], requests[i].max_new_tokens);
+      if (i == 3)
+        want.resize(
+            static_cast<size_t>(std::find(want.begin(), want.end(), requests[3].end_ids[0]) - want.begin()) +
+            1);
+      EXPECT_EQ(answers[static_cast<int64_t>(i) + 1], want) << "request " << i;
+    }
+    EXPECT_LE(NullStream::graphs, 6) << "batches of 1 to 8 come as 1, 2, 3, 4, 6 and 8";
+    EXPECT_GT(NullStream::graphs, 1);
+    EXPECT_EQ(null.engine->kv().free_pages(), null.engine->kv().total_pages());
+  }
+}
+
+TEST_F(NullBackend, times_of_calls_are_the_devices_own_and_sum_to_the_step) {
+  struct Times final : StepObserver {
+    void on_step(const StepFacts& facts, const StepPlan& plan) override {
+      ++steps;
+      int64_t before = facts.calls_begin_ns;
+      for (size_t c = 0; c < plan.calls().size(); ++c) {
+        EXPECT_EQ(facts.calls[c].end_ns - before, 100) << plan.calls()[c].call.label;
+        before = facts.calls[c].end_ns;
+      }
+      EXPECT_EQ(before, facts.end_ns);
+    }
+    void on_stage(int64_t, Stage, int64_t, int64_t) override {}
+    int steps = 0;
+  };
+  NullStream::stamps_on = true;
+  for (const bool records : {false, true}) {
+    NullStream::records = records;
+    NullEngine null({});
+    Times times;
+    null.engine->set_observer(&times);
+    EXPECT_EQ(null.run({request({1, 2, 3}, 6)}).at(1), chain({1, 2, 3}, 6));
+    EXPECT_EQ(times.steps, 6);
+  }
+}
+
+TEST_F(NullBackend, a_cancelled_request_leaves_the_step_in_flight_alone) {
+  NullStream::records = true;
+  NullEngine null({});
+  const auto first = null.engine->submit(request({1, 2, 3}, 20)),
+             second = null.engine->submit(request({4, 5}, 9));
+  ASSERT_TRUE(first.ok() && second.ok());
+  std::vector<int32_t> got;
+  for (int i = 0; !null.engine->idle() && i < 100; ++i) {
+    if (i == 4) null.engine->cancel(*first);
+    const auto events = null.engine->step();
+    ASSERT_TRUE(events.ok());
+    for (const TokenEvent& e : *events) {
+      EXPECT_FALSE(i >= 4 && e.request == *first);
+      if (e.request == *second) got.push_back(e.token);
+    }
+  }
+  EXPECT_EQ(got, chain({4, 5}, 9));
 }
 
 TEST_F(NullBackend, a_kernel_that_the_device_lacks_is_declined_by_name_before_anything_runs) {
   const TinyFile tiny({});
-  for (const auto& [backend, op] : {std::pair{"void", "embedding"}, {"poor", "quantize_rows"}}) {
+  for (const auto& [backend, op] : {std::pair{"void", "feed_tokens"}, {"poor", "quantize_rows"}}) {
     NullDevice device(backend);
     const auto model = load_model(device, tiny.file());
     ASSERT_TRUE(model.ok()) << model.status().message();

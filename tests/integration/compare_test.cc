@@ -13,7 +13,7 @@ namespace {
 std::unique_ptr<Session> opened(const ModelFile& file, ActivationFormat activations = ActivationFormat::kF32,
                                 Isa isa = Isa::none) {
   SessionOptions o;
-  o.cpu.threads = 1, o.cpu.isa = isa;
+  o.device.cpu.threads = 1, o.device.cpu.isa = isa;
   o.engine.kv.k_type = o.engine.kv.v_type = kF32;
   o.engine.formats.activations = activations;
   auto s = Session::open(file.path(), o);

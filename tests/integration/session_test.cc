@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "engine/generate.h"
 #include "engine/memory_plan.h"
+#include "engine/memory_report.h"
 #include "integration/model_file.h"
 
 namespace ridge {
@@ -14,7 +15,7 @@ namespace {
 
 SessionOptions one_thread() {
   SessionOptions o;
-  o.cpu.threads = 1;
+  o.device.cpu.threads = 1;
   return o;
 }
 
@@ -203,6 +204,27 @@ TEST_F(Sessions, a_chat_is_answered_and_ends_at_an_end_token_or_the_limit) {
   const Answer a = generate(s->engine(), {r}).at(0);
   EXPECT_TRUE(a.error.ok()) << a.error.message();
   EXPECT_TRUE(a.finish == Finish::kLength ? a.tokens.size() == 12 : a.tokens.back() == 256);
+}
+
+TEST_F(Sessions, memory_held_is_what_was_planned_item_by_item) {
+  const auto s = opened();
+  Request r;
+  r.prompt = {1, 2, 3, 4, 5}, r.max_new_tokens = 70;
+  ASSERT_TRUE(s->engine().submit(r).ok());
+  while (!s->engine().idle()) ASSERT_TRUE(s->engine().step().ok());
+  const auto report = memory_report(*s);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  for (const MemoryItem& i : report->items) {
+    EXPECT_GE(i.held, i.planned) << i.what;
+    if (i.what == "KV pages") {
+      EXPECT_EQ(i.held, i.planned);
+    }
+  }
+  EXPECT_EQ(report->page_bytes * report->pages, s->engine().kv().bytes());
+  // 64 tokens a page: two pages from the 65th on, which is in the cache at the step that takes the second.
+  EXPECT_EQ(report->pages_used, 2);
+  EXPECT_EQ(report->tail_tokens, 2 * 64 - 65);
+  EXPECT_NE(memory_text(*report).find("KV pages of"), std::string::npos);
 }
 
 TEST_F(Sessions, I61_a_plan_beyond_the_memory_is_refused_with_its_items_before_loading) {

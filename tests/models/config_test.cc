@@ -29,7 +29,7 @@ TinySpec with_key(const std::string& architecture, const char* key, uint32_t val
 }
 
 class Architectures : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(All, Architectures, testing::Values("llama", "gemma3"));
+INSTANTIATE_TEST_SUITE_P(All, Architectures, testing::Values("llama", "gemma3", "qwen3"));
 
 TEST_P(Architectures, a_sound_file_loads_with_the_shapes_that_it_states) {
   TinySpec s;

@@ -1,6 +1,6 @@
 // Real models against the goldens of tests/goldens (their README says how those were made and how far they
 // are to be trusted). The files come by environment: RIDGE_SMOLLM2, RIDGE_GEMMA3. Without them the tests are
-// skipped.
+// skipped. RIDGE_TEST_DEVICE: another device than the CPU.
 
 #include <gtest/gtest.h>
 
@@ -11,6 +11,7 @@
 #include "engine/forced.h"
 #include "engine/generate.h"
 #include "models/distributions.h"
+#include "runtime/backends.h"
 
 namespace ridge {
 namespace {
@@ -28,7 +29,7 @@ std::ostream& operator<<(std::ostream& out, const GoldenModel& m) {
 /// One file loaded once for all tests of a model; loading takes longer than most of them.
 struct Loaded {
   std::unique_ptr<GgufFile> file;
-  std::unique_ptr<CpuDevice> device;
+  std::unique_ptr<Device> device;
   std::unique_ptr<Model> model;
 };
 Loaded* loaded(const GoldenModel& golden) {
@@ -42,7 +43,12 @@ Loaded* loaded(const GoldenModel& golden) {
     EXPECT_TRUE(file.ok()) << file.status().message();
     if (!file.ok()) return nullptr;
     fresh.file = std::make_unique<GgufFile>(file.take());
-    fresh.device = CpuDevice::create({}).take();
+    DeviceOptions on;
+    if (const char* backend = std::getenv("RIDGE_TEST_DEVICE")) on.backend = backend;
+    auto device = create_device(on);
+    EXPECT_TRUE(device.ok()) << device.status().message();
+    if (!device.ok()) return nullptr;
+    fresh.device = device.take();
     auto model = load_model(*fresh.device, *fresh.file);
     EXPECT_TRUE(model.ok()) << model.status().message();
     if (!model.ok()) return nullptr;
@@ -82,6 +88,7 @@ TEST_P(Goldens, f32_activations_give_the_tokens_of_the_reference_for_every_promp
   o.kv.k_type = o.kv.v_type = kF32;
   o.kv.context = 1024;
   o.formats.activations = ActivationFormat::kF32;
+  o.keep_logits = true;
   const auto& prompts = golden_.at("prompts");
   o.max_sequences = static_cast<int64_t>(prompts.size());
   std::vector<Request> requests;
@@ -120,7 +127,10 @@ TEST_P(Goldens, the_residual_stream_follows_the_reference_layer_by_layer) {
     const bool residual = label.size() > 12 && label.compare(label.size() - 12, 12, "mlp residual") == 0;
     if (label != "embedding" && !residual) return;
     ASSERT_LT(layer, want.size());
-    const Tensor x = operand_of(c.call, "y");
+    Tensor x = operand_of(c.call, "y");
+    std::vector<float> here(static_cast<size_t>(x.elements()));
+    ASSERT_TRUE(l_->device->download(here.data(), x.data, x.elements() * 4).ok());
+    x.data = here.data();
     const int64_t last = x.dim(0) - 1;
     double l2 = 0;
     for (int64_t i = 0; i < x.dim(1); ++i) l2 += x.f64(last, i) * x.f64(last, i);

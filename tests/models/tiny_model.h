@@ -119,9 +119,11 @@ class TinyFile {
       matrix(at + "ffn_gate.weight", s.inner, s.hidden);
       matrix(at + "ffn_up.weight", s.inner, s.hidden);
       matrix(at + "ffn_down.weight", s.hidden, s.inner);
+      if (gemma || s.architecture == "qwen3") {
+        vector(at + "attn_q_norm.weight", s.head_dim);
+        vector(at + "attn_k_norm.weight", s.head_dim);
+      }
       if (!gemma) continue;
-      vector(at + "attn_q_norm.weight", s.head_dim);
-      vector(at + "attn_k_norm.weight", s.head_dim);
       vector(at + "post_attention_norm.weight", s.hidden);
       vector(at + "post_ffw_norm.weight", s.hidden);
     }

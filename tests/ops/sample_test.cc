@@ -73,11 +73,11 @@ TEST(Sample, K32_a_request_draws_the_same_token_alone_in_a_batch_and_on_replays)
   }
   StepPlan plan(one.device());
   SampleArgs a;
-  a.ids = plan.named("ids", kI32, {1}), a.status = plan.named("status", kI32, {1});
-  a.logprob = plan.named("logprob", kF32, {1}), a.logits = plan.named("logits", kF32, {1, kColumns});
-  a.temperature = plan.named("temperature", kF32, {1}), a.top_k = plan.named("top_k", kI32, {1});
-  a.top_p = plan.named("top_p", kF32, {1}), a.min_p = plan.named("min_p", kF32, {1});
-  a.seed = plan.named("seed", kI64, {1}), a.position = plan.named("position", kI64, {1});
+  a.ids = plan.output("ids", kI32, {1}), a.status = plan.output("status", kI32, {1});
+  a.logprob = plan.output("logprob", kF32, {1}), a.logits = plan.input("logits", kF32, {1, kColumns});
+  a.temperature = plan.input("temperature", kF32, {1}), a.top_k = plan.input("top_k", kI32, {1});
+  a.top_p = plan.input("top_p", kF32, {1}), a.min_p = plan.input("min_p", kF32, {1});
+  a.seed = plan.input("seed", kI64, {1}), a.position = plan.input("position", kI64, {1});
   plan.call("sampling", a);
   ASSERT_TRUE(plan.finish({}).ok()) << "zeroed parameters are a greedy row";
   std::copy(mine.begin(), mine.end(), plan.find("logits").as<float>());

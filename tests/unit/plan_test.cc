@@ -15,12 +15,12 @@ struct TwoCalls {
   /// y = rms_norm(a + b); with `reader`, the sum is read once more.
   StepPlan plan(const std::set<std::string>& fusions, bool reader = false) {
     StepPlan p(*device);
-    const Tensor a = p.named("a", kF32, {2, 4}), b = p.named("b", kF32, {2, 4}),
-                 y = p.named("y", kF32, {2, 4});
+    const Tensor a = p.input("a", kF32, {2, 4}), b = p.input("b", kF32, {2, 4}),
+                 y = p.output("y", kF32, {2, 4});
     const Tensor sum = p.activation(kF32, {2, 4});
     p.call("add", AddArgs{sum, a, b});
     p.call("norm", RmsNormArgs{y, sum, Tensor(weight, {4})});
-    if (reader) p.call("again", AddArgs{p.named("z", kF32, {2, 4}), sum, a});
+    if (reader) p.call("again", AddArgs{p.output("z", kF32, {2, 4}), sum, a});
     EXPECT_TRUE(p.finish({fusions}).ok());
     for (int i = 0; i < 8; ++i)
       p.find("a").as<float>()[i] = float(i), p.find("b").as<float>()[i] = float(2 * i - 5);
@@ -53,7 +53,7 @@ TEST(StepPlan, a_sum_that_another_call_reads_survives_fusion) {
 TEST(StepPlan, memory_is_reused_when_lifetimes_end) {
   const auto device = CpuDevice::create({.threads = 1}).take();
   StepPlan p(*device);
-  const Tensor in = p.named("in", kF32, {256, 64});
+  const Tensor in = p.input("in", kF32, {256, 64});
   Tensor last = in;
   for (int i = 0; i < 10; ++i) {
     const Tensor next = p.activation(kF32, {256, 64});

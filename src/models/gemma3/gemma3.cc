@@ -15,8 +15,8 @@ constexpr int64_t kWindowPattern = 6;  // every sixth layer is global
 constexpr float kLocalRopeBase = 10000.0f;
 
 struct Layer {
-  Tensor attention_norm, q, k, v, q_norm, k_norm, o, post_attention_norm, mlp_norm, gate, up, down,
-      post_mlp_norm;
+  Tensor attention_norm, q, k, v, q_norm, k_norm, o, post_attention_norm, mlp_norm, down, post_mlp_norm;
+  MatrixGroup gate_up;
   bool local = false;
 };
 
@@ -40,7 +40,7 @@ class Gemma3 final : public Model {
   int64_t window_ = 0;
   RopeTable global_rope_, local_rope_;
   std::vector<Layer> layers_;
-  Tensor embedding_, norm_, head_;
+  Tensor embedding_, norm_, head_, global_frequencies_, local_frequencies_;
 };
 
 Status Gemma3::load_layers(WeightStore& w, int64_t pattern) {
@@ -59,8 +59,8 @@ Status Gemma3::load_layers(WeightStore& w, int64_t pattern) {
     RIDGE_ASSIGN(l.o, w.matrix(at + "attn_output.weight", c.hidden, q_width));
     RIDGE_ASSIGN(l.post_attention_norm, w.vector(at + "post_attention_norm.weight", c.hidden));
     RIDGE_ASSIGN(l.mlp_norm, w.vector(at + "ffn_norm.weight", c.hidden));
-    RIDGE_ASSIGN(l.gate, w.matrix(at + "ffn_gate.weight", c.inner, c.hidden));
-    RIDGE_ASSIGN(l.up, w.matrix(at + "ffn_up.weight", c.inner, c.hidden));
+    RIDGE_ASSIGN(l.gate_up,
+                 w.matrices({{at + "ffn_gate.weight", c.inner}, {at + "ffn_up.weight", c.inner}}, c.hidden));
     RIDGE_ASSIGN(l.down, w.matrix(at + "ffn_down.weight", c.hidden, c.inner));
     RIDGE_ASSIGN(l.post_mlp_norm, w.vector(at + "post_ffw_norm.weight", c.hidden));
     layers_.push_back(l);
@@ -84,6 +84,9 @@ Result<std::unique_ptr<Model>> Gemma3::load(std::unique_ptr<WeightStore> w) {
   RIDGE_ASSIGN(const auto base, file.find_f32("gemma3.rope.freq_base_swa"));
   local.base = base.value_or(kLocalRopeBase), local.rotary_dim = c.rope.rotary_dim;
   RIDGE_ASSIGN(model->local_rope_, rope_table(file, local));
+  RIDGE_ASSIGN(model->global_frequencies_, w->constant("rope frequencies", model->global_rope_.frequencies));
+  RIDGE_ASSIGN(model->local_frequencies_,
+               w->constant("rope frequencies of windows", model->local_rope_.frequencies));
   RIDGE_ASSIGN(model->embedding_, w->matrix("token_embd.weight", c.vocab, c.hidden));
   RIDGE_TRY(model->load_layers(*w, pattern.value_or(kWindowPattern)));
   RIDGE_ASSIGN(model->norm_, w->vector("output_norm.weight", c.hidden));
@@ -102,27 +105,26 @@ void Gemma3::write_step(StepPlan& plan, const BatchShape& batch, const KvPages& 
   Tensor x = step.embed("embedding", embedding_, std::sqrt(static_cast<float>(config_.hidden)));
   for (int64_t i = 0; i < config_.layers; ++i) {
     const Layer& l = layers_[static_cast<size_t>(i)];
-    Activations in =
-        step.activations(step.rms_norm(in_layer(i, "attention norm"), x, l.attention_norm, epsilon));
+    Activations in = step.norm_input(in_layer(i, "attention norm"), x, l.attention_norm, epsilon);
     Tensor q = step.linear(in_layer(i, "q"), in, l.q), k = step.linear(in_layer(i, "k"), in, l.k);
     const Tensor v = step.linear(in_layer(i, "v"), in, l.v);
     q = step.head_norm(in_layer(i, "q norm"), q, l.q_norm, epsilon);
     k = step.head_norm(in_layer(i, "k norm"), k, l.k_norm, epsilon);
-    const RopeTable& rope = l.local ? local_rope_ : global_rope_;
     AttentionSpec spec;
     spec.layer = i, spec.heads = config_.heads, spec.kv_heads = config_.kv_heads,
     spec.head_dim = config_.head_dim;
     spec.scale = 1 / std::sqrt(static_cast<float>(config_.head_dim));
     spec.window = l.local ? window_ : 0;
-    spec.frequencies = frequencies_of(rope), spec.rope_magnitude = rope.magnitude;
+    spec.frequencies = l.local ? local_frequencies_ : global_frequencies_;
+    spec.rope_magnitude = (l.local ? local_rope_ : global_rope_).magnitude;
     Activations mixed = step.activations(step.attention(in_layer(i, "attention"), q, k, v, spec));
     const Tensor o = step.linear(in_layer(i, "o"), mixed, l.o);
     x = step.add(in_layer(i, "attention residual"), x,
                  step.rms_norm(in_layer(i, "post attention norm"), o, l.post_attention_norm, epsilon));
-    Activations mlp = step.activations(step.rms_norm(in_layer(i, "mlp norm"), x, l.mlp_norm, epsilon));
-    const Tensor gate = step.linear(in_layer(i, "gate"), mlp, l.gate),
-                 up = step.linear(in_layer(i, "up"), mlp, l.up);
-    Activations inner = step.activations(step.gelu_mul(in_layer(i, "gelu_mul"), gate, up));
+    Activations mlp = step.norm_input(in_layer(i, "mlp norm"), x, l.mlp_norm, epsilon);
+    const auto halves =
+        step.linears({in_layer(i, "gate"), in_layer(i, "up")}, in_layer(i, "gate_up"), mlp, l.gate_up, true);
+    Activations inner = step.activations(step.gelu_mul(in_layer(i, "gelu_mul"), halves[0], halves[1]));
     const Tensor down = step.linear(in_layer(i, "down"), inner, l.down);
     x = step.add(in_layer(i, "mlp residual"), x,
                  step.rms_norm(in_layer(i, "post mlp norm"), down, l.post_mlp_norm, epsilon));

@@ -10,6 +10,9 @@ namespace ridge {
 struct AttentionDecodeArgs : PagedAttention {
   Count pairs;  // keys that the queries see, summed over sequences: Σ causal_pairs(kv_length - 1, 1, window)
   Count keys;   // cached tokens read: the same number
+  // For devices that start a call before the one before it has ended: what was complete before the step.
+  bool tables_settled = false;    // page_table and kv_length
+  int64_t unsettled = INT64_MAX;  // keys and values, but for so many tokens at the end of each sequence
 };
 /// Exact attention of one new token a sequence over its paged cache; formula and bits as attention_prefill's
 /// for the same query. A sequence without keys gives 0, and lse -inf. Parallel over sequences, kv heads and

@@ -62,6 +62,8 @@ AttentionDecodeCall<T, float> decode_call(CudaStream& stream, const AttentionDec
   c.slot_stride = a.k_pages.stride(2), c.table_stride = a.page_table.stride(0);
   c.q_stride = a.q.stride(0), c.out_stride = a.o.stride(0);
   c.window = a.window, c.scale = a.scale, c.softcap = a.softcap;
+  c.lengths_settled = a.tables_settled;
+  c.unsettled = static_cast<int32_t>(std::min<int64_t>(a.unsettled, INT32_MAX));
   c.whole_pages = c.page_size % 16 == 0;
   if ((c.page_size & (c.page_size - 1)) == 0)
     c.page_shift = __builtin_ctzll(static_cast<unsigned long long>(c.page_size));

@@ -1,4 +1,4 @@
-#include "runtime/cpu/cpu_device.h"
+#include "runtime/backends.h"
 
 #include <cstring>
 
@@ -24,9 +24,26 @@ Result<std::unique_ptr<Stream>> CpuDevice::create_stream() {
   return {std::make_unique<CpuStream>(*this)};
 }
 
+Result<std::unique_ptr<Event>> CpuStream::create_event() {
+  // Every call is done before it returns.
+  struct Done final : Event {
+    Status wait() override { return {}; }
+  };
+  return {std::make_unique<Done>()};
+}
+
 Status CpuDevice::upload(void* to, const void* from, int64_t bytes) {
   if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
   return {};
+}
+
+Result<std::unique_ptr<Device>> create_cpu_device(const DeviceOptions& options) {
+  RIDGE_ASSIGN(auto device, CpuDevice::create(options.cpu));
+  return std::unique_ptr<Device>(std::move(device));
+}
+
+std::vector<std::string> survey_cpu() {
+  return {text(isa_name(native_isa()), ", ", allowed_cores(), " cores allowed")};
 }
 
 }  // namespace ridge

@@ -23,6 +23,8 @@ class CpuDevice : public Device {
   std::string describe() const override;
   int host_threads() const override { return team_->threads(); }
   Result<std::unique_ptr<Stream>> create_stream() override;
+  bool host_visible() const override { return true; }
+  Result<MemoryRoom> room() const override { return memory_room(); }
   Result<Buffer> allocate(int64_t bytes) override { return Buffer::allocate(bytes, Pages::kHuge); }
   Status upload(void* to, const void* from, int64_t bytes) override;
   Status download(void* to, const void* from, int64_t bytes) override { return upload(to, from, bytes); }
@@ -41,6 +43,14 @@ class CpuStream final : public Stream {
   explicit CpuStream(CpuDevice& device) : device_(device) {}
   const Target& target() const override { return device_.target(); }
   Status synchronize() override { return {}; }
+  Status upload(void* to, const void* from, int64_t bytes) override {
+    return device_.upload(to, from, bytes);
+  }
+  Status download(void* to, const void* from, int64_t bytes) override {
+    return device_.download(to, from, bytes);
+  }
+  Result<std::unique_ptr<Event>> create_event() override;
+  Status record(Event&) override { return {}; }
   void set_metering(bool on) override { team().set_metering(on); }
   StreamMeter meter() const override { return device_.team().meter(); }
   ThreadTeam& team() { return device_.team(); }

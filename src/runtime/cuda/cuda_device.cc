@@ -2,13 +2,38 @@
 
 #include <algorithm>
 
+#include "runtime/backends.h"
+
 namespace ridge {
 
 namespace {
 
+// Nobody is left to hand an error to; one that matters shows at the next call.
 void release(void* data, int64_t) {
-  // Nobody is left to hand an error to; one that matters shows at the next call.
-  (void)cudaFree(data);
+  (void)cudaDeviceSynchronize();  // calls on any stream may still use it, and the pool gives it out again
+  (void)cudaFreeAsync(data, nullptr);
+}
+void release_staging(void* data, int64_t) {
+  (void)cudaFreeHost(data);
+}
+
+/// Why the kernels do not run on such a GPU, or ok.
+Status check_gpu(const cudaDeviceProp& p) {
+  if (p.major == 9 && p.minor == 0) return {};
+  return declined(p.name, " has compute capability ", p.major, ".", p.minor,
+                  ", the CUDA kernels need 9.0 (H100, H200)");
+}
+
+Result<int> count_gpus() {
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0)
+    return not_found("no CUDA device: ",
+                     error == cudaSuccess ? "the driver lists none" : cudaGetErrorString(error));
+  return count;
+}
+
+std::string version_text(int version) {  // 13000
+  return text(version / 1000, ".", version % 1000 / 10);
 }
 
 }  // namespace
@@ -20,21 +45,21 @@ Status cuda_status(cudaError_t error, const char* call) {
 }
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::create(int ordinal) {
-  int count = 0;
-  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0)
-    return not_found("no CUDA device: ",
-                     error == cudaSuccess ? "the driver lists none" : cudaGetErrorString(error));
+  RIDGE_ASSIGN(const int count, count_gpus());
   if (ordinal < 0 || ordinal >= count)
     return invalid_argument("CUDA device ", ordinal, " does not exist, there are ", count);
   cudaDeviceProp properties;
   RIDGE_TRY(cuda_status(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties"));
-  if (properties.major != 9 || properties.minor != 0)
-    return declined(properties.name, " has compute capability ", properties.major, ".", properties.minor,
-                    ", the CUDA kernels need 9.0 (H100, H200)");
+  RIDGE_TRY(check_gpu(properties));
   RIDGE_TRY(cuda_status(cudaSetDevice(ordinal), "cudaSetDevice"));
   auto device = std::make_unique<CudaDevice>();
   device->ordinal_ = ordinal;
   device->multiprocessors_ = properties.multiProcessorCount;
+  RIDGE_TRY(cuda_status(cudaDeviceGetDefaultMemPool(&device->pool_, ordinal), "cudaDeviceGetDefaultMemPool"));
+  uint64_t keep = UINT64_MAX;
+  RIDGE_TRY(cuda_status(cudaMemPoolSetAttribute(device->pool_, cudaMemPoolAttrReleaseThreshold, &keep),
+                        "cudaMemPoolSetAttribute"));
+  device->name_ = properties.name;
   device->description_ = text(properties.name, ", ", properties.multiProcessorCount, " multiprocessors, ",
                               static_cast<int64_t>(properties.totalGlobalMem >> 20), " MiB");
   return device;
@@ -44,14 +69,44 @@ Result<std::unique_ptr<Stream>> CudaDevice::create_stream() {
   return CudaStream::create(*this);
 }
 
+Result<MemoryRoom> CudaDevice::room() const {
+  size_t free = 0, total = 0;
+  RIDGE_TRY(cuda_status(cudaMemGetInfo(&free, &total), "cudaMemGetInfo"));
+  uint64_t reserved = 0, used = 0;
+  RIDGE_TRY(cuda_status(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &reserved),
+                        "cudaMemPoolGetAttribute"));
+  RIDGE_TRY(cuda_status(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used),
+                        "cudaMemPoolGetAttribute"));
+  return MemoryRoom{static_cast<int64_t>(free + (reserved - used)),
+                    text("free memory of ", name_, ", of ", total >> 20, " MiB")};
+}
+
+int64_t CudaDevice::bytes_in_use() const {
+  uint64_t used = 0;
+  return cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used) == cudaSuccess
+             ? static_cast<int64_t>(used)
+             : -1;
+}
+
 Result<Buffer> CudaDevice::allocate(int64_t bytes) {
   if (bytes < 0) return invalid_argument("allocation of ", bytes, " bytes");
   void* data = nullptr;
-  if (Status s =
-          cuda_status(cudaMalloc(&data, static_cast<size_t>(std::max<int64_t>(bytes, 16))), "cudaMalloc");
-      !s.ok())
-    return s.within(text(bytes, " bytes of GPU memory"));
+  Status s = cuda_status(cudaMallocAsync(&data, static_cast<size_t>(std::max<int64_t>(bytes, 16)), nullptr),
+                         "cudaMallocAsync");
+  if (s.ok()) s = cuda_status(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+  if (!s.ok()) return s.within(text(bytes, " bytes of GPU memory"));
   return Buffer(data, bytes, release);
+}
+
+Result<Buffer> CudaDevice::allocate_staging(int64_t bytes) {
+  if (bytes < 0) return invalid_argument("allocation of ", bytes, " bytes");
+  void* data = nullptr;
+  if (Status s = cuda_status(
+          cudaHostAlloc(&data, static_cast<size_t>(std::max<int64_t>(bytes, 16)), cudaHostAllocPortable),
+          "cudaHostAlloc");
+      !s.ok())
+    return s.within(text(bytes, " bytes of pinned host memory"));
+  return Buffer(data, bytes, release_staging);
 }
 
 Status CudaDevice::upload(void* to, const void* from, int64_t bytes) {
@@ -63,22 +118,32 @@ Status CudaDevice::download(void* to, const void* from, int64_t bytes) {
                      "cudaMemcpy from the device");
 }
 
-Result<std::unique_ptr<Stream>> CudaStream::create(CudaDevice& device) {
-  std::unique_ptr<CudaStream> stream(new CudaStream(device));
-  RIDGE_TRY(
-      cuda_status(cudaStreamCreateWithFlags(&stream->stream_, cudaStreamNonBlocking), "cudaStreamCreate"));
-  RIDGE_ASSIGN(stream->arrivals_, device.allocate(kArrivals * 4));
-  RIDGE_TRY(cuda_status(cudaMemset(stream->arrivals(), 0, kArrivals * 4), "cudaMemset"));
-  RIDGE_TRY(cuda_status(cudaDeviceSynchronize(), "cudaDeviceSynchronize"));
-  return std::unique_ptr<Stream>(std::move(stream));
+Result<std::unique_ptr<Device>> create_cuda_device(const DeviceOptions& options) {
+  RIDGE_ASSIGN(auto device, CudaDevice::create(options.ordinal));
+  return std::unique_ptr<Device>(std::move(device));
 }
 
-CudaStream::~CudaStream() {
-  if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);
-}
-
-Status CudaStream::synchronize() {
-  return cuda_status(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+std::vector<std::string> survey_cuda() {
+  int driver = 0, runtime = 0;
+  (void)cudaDriverGetVersion(&driver);  // 0 without one, which the line then says
+  (void)cudaRuntimeGetVersion(&runtime);
+  std::vector<std::string> lines = {text("built with CUDA ", version_text(runtime), ", the driver speaks ",
+                                         driver == 0 ? "none: there is no driver" : version_text(driver))};
+  const auto count = count_gpus();
+  if (!count.ok()) {
+    lines.push_back(count.status().message());
+    return lines;
+  }
+  for (int i = 0; i < *count; ++i) {
+    cudaDeviceProp p;
+    const Status read = cuda_status(cudaGetDeviceProperties(&p, i), "cudaGetDeviceProperties");
+    const Status usable = read.ok() ? check_gpu(p) : read;
+    lines.push_back(usable.ok()
+                        ? text("GPU ", i, ": ", p.name, ", ", p.multiProcessorCount, " multiprocessors, ",
+                               p.totalGlobalMem >> 20, " MiB, L2 ", p.l2CacheSize >> 20, " MiB")
+                        : text("GPU ", i, " would be declined: ", usable.message()));
+  }
+  return lines;
 }
 
 }  // namespace ridge

@@ -1,0 +1,77 @@
+"""The key of the device code: moves with code and flags, not with comments; stale evidence is said to be stale."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOL = pathlib.Path(__file__).resolve().parents[2] / "tools" / "device_code.py"
+LOG = """NVIDIA H200, 132 multiprocessors
+add                add_rows                           12 runs      0 declined, worst error 0.000 of its bound: -
+12 runs, {} failures
+"""
+
+
+class DeviceCode(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name)
+        self.write("cmake/Cuda.cmake", "set(RIDGE_CUDA_FLAGS -O3)\n")
+        self.write("src/ops/add/add_cuda.cu", '#include "device/a.cuh"\nint f() { return 1; }\n')
+        self.write("src/device/a.cuh", "int g();\n")
+        self.write("src/ops/add/add.cc", "int host();\n")
+        (self.root / "bench/results/nvidia-h200").mkdir(parents=True)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def run_tool(self, *arguments):
+        return subprocess.run([sys.executable, "-B", TOOL, *arguments, self.root], capture_output=True, text=True, check=False)
+
+    def key(self):
+        return self.run_tool().stdout.strip()
+
+    def test_key_moves_with_code_included_code_and_flags(self):
+        keys = [self.key()]
+        for name, text in (("src/ops/add/add_cuda.cu", '#include "device/a.cuh"\nint f() { return 2; }\n'),
+                           ("src/device/a.cuh", "long g();\n"), ("cmake/Cuda.cmake", "set(RIDGE_CUDA_FLAGS -O2)\n")):
+            self.write(name, text)
+            keys.append(self.key())
+        self.assertEqual(len(set(keys)), 4)
+
+    def test_key_stays_with_comments_and_host_code(self):
+        before = self.key()
+        self.write("src/device/a.cuh", "// why\nint  g();  /* more */\n")
+        self.write("src/ops/add/add.cc", "int other_host();\n")
+        self.assertEqual(self.key(), before)
+
+    def record(self, failures=0):
+        self.write("log", LOG.format(failures))
+        return self.run_tool("--record", self.root / "log")
+
+    def test_evidence_is_taken_until_the_code_changes(self):
+        missing = self.run_tool("--check")
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn("no evidence", missing.stderr)
+        self.assertEqual(self.record().returncode, 0)
+        self.assertEqual(self.run_tool("--check").returncode, 0)
+        evidence = json.loads((self.root / "bench/results/nvidia-h200/conformance.json").read_text())
+        self.assertEqual(evidence["kernels"]["add"]["add_rows"]["runs"], 12)
+        self.write("src/device/a.cuh", "short g();\n")
+        stale = self.run_tool("--check")
+        self.assertEqual(stale.returncode, 1)
+        self.assertIn("stale", stale.stderr)
+
+    def test_failed_runs_are_no_evidence(self):
+        self.record(failures=3)
+        self.assertIn("3 of 12 runs failed", self.run_tool("--check").stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
