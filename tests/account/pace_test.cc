@@ -94,7 +94,7 @@ class ProbedKernel : public testing::Test {
   /// The row of one call of `n` elements: of `runs`, the one that took least.
   ProfileRow row(int64_t n, int runs) {
     StepPlan plan(*device_);
-    const Tensor x = plan.named("x", kF32, {n}), y = plan.named("y", kF32, {n});
+    const Tensor x = plan.input("x", kF32, {n}), y = plan.output("y", kF32, {n});
     plan.call("spin", SpinArgs{y, x});
     EXPECT_TRUE(plan.finish({}).ok());
     const auto stream = device_->create_stream().take();
