@@ -34,10 +34,11 @@ for wanted in $parts; do
       ;;
     step)
       for batch in 1 8 64; do
-        format=bf16
+        # Prompts end one a step, so that the first has decoded for as many steps as there are others.
+        format=bf16 tokens=$((64 + 2 * batch))
         [ "$batch" -gt 1 ] || format=f32
         part "step-$batch" "$ridge" bench llama-3-8b --synthetic --device cuda --activations $format --kv bf16 --page-size 16 \
-          --context 2304 --prompt-tokens 2048 --prefill-tokens 2048 --output-tokens 64 --batch "$batch" --deep --runs 3 --json
+          --context 2304 --prompt-tokens 2048 --prefill-tokens 2048 --output-tokens $tokens --batch "$batch" --deep --runs 3 --json
       done
       ;;
     *) echo "no part is called $wanted" && failed=1 ;;

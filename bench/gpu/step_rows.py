@@ -37,9 +37,10 @@ def main():
                                   command="bench/gpu/engine.sh BUILD OUT probe step", workload=load,
                                   more={"step_us": batch / found["tg"] * 1e6, "bytes": step_bytes(batch, context),
                                         "read_ceiling_gb_per_s": ceiling / 1e9}))
-    found = bench_of(folder, "smollm2")
-    made.append(rows.make_row("G12", 1e6 / found["tg"], spread=sorted(1e6 / rate for rate in found["tg_range"]), runs=found["runs"],
-                              device=device, command="bench/gpu/engine.sh BUILD OUT smollm2", workload=found["workload"]))
+    if (folder / "smollm2.log").is_file():
+        found = bench_of(folder, "smollm2")
+        made.append(rows.make_row("G12", 1e6 / found["tg"], spread=sorted(1e6 / rate for rate in found["tg_range"]), runs=found["runs"],
+                                  device=device, command="bench/gpu/engine.sh BUILD OUT smollm2", workload=found["workload"]))
     for row in made:
         row["provenance"].update(commit=commit, date=machine["date"])
         print(rows.write_row(row).name, f'{row["value"]:.4g} {row["unit"]}')
