@@ -50,7 +50,7 @@ nlohmann::ordered_json percents(const AdviceRecord& r) {
 
 Status measure(const char* model, int threads, int blocks, int64_t output) {
   SessionOptions options;
-  options.cpu.threads = threads;
+  options.device.cpu.threads = threads;
   for (const FusedOperator& f : fused_operators()) options.engine.plan.fusions.insert(f.name);
   options.engine.kv.context = kPrompt + output + 1;
   RIDGE_ASSIGN(const auto session, Session::open(model, options));
