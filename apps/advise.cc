@@ -7,6 +7,7 @@
 #include "advise/advise.h"
 #include "advise/score.h"
 #include "base/files.h"
+#include "lab/probe.h"
 #include "lab/report.h"
 #include "verbs.h"
 
@@ -61,7 +62,7 @@ Status advise_verb(AdviseVerb o) {
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
   RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, session->device()));
   o.wanted.experiment = !o.predict_only;
-  o.wanted.date = date_now(), o.wanted.commit = machine.commit;
+  o.wanted.date = date_now(), o.wanted.commit = built_commit();
   o.wanted.command = command_line(), o.wanted.interrupted = interrupted;
   if (stderr_is_terminal())
     o.wanted.progress = [](const char* what, double share) {

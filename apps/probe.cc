@@ -3,7 +3,9 @@
 #include "lab/probe.h"
 
 #include <cstdio>
+#include <cstdlib>
 
+#include "machine/plausible.h"
 #include "verbs.h"
 
 namespace ridge::app {
@@ -13,16 +15,14 @@ namespace {
 struct Options {
   std::string device = "cpu", isa, output;
   int threads = 0;
-  bool json = false;
+  bool json = false, busy = false;
 };
 
 void print(const Machine& m, const std::string& path) {
   std::printf("%s, %s\nbuild %s, %s, %.1f s\n", m.cpu.c_str(), m.isa.c_str(), m.build.c_str(), m.date.c_str(),
               m.seconds);
-  if (m.load > 0.25 * m.cores)
-    std::printf(
-        "other work ran (load %.1f on %d cores): figures may be too low; probe again on an idle machine\n",
-        m.load, m.cores);
+  if (const std::string why = disturbed(m); !why.empty())
+    std::printf("other work ran (%s): figures may be too low; probe again on an idle machine\n", why.c_str());
   for (const ThreadCeilings& t : m.by_threads) {
     std::printf("\n%d thread%s: f32 %.0f, bf16 %.0f GFLOP/s, int8 %.0f Gop/s, barrier %.2f us\n", t.threads,
                 t.threads == 1 ? "" : "s", t.flops[0] / 1e9, t.flops[1] / 1e9, t.flops[3] / 1e9,
@@ -67,6 +67,9 @@ Status run(const Options& o) {
   RIDGE_ASSIGN(const auto device, create_device(on));
   RIDGE_ASSIGN(const Machine m, probe_device(*device, probe));
   const std::string path = o.output.empty() ? machine_path_of(*device) : o.output;
+  if (const std::string why = disturbed(m); !why.empty() && !o.busy)
+    return declined("the machine is not idle: ", why,
+                    "; nothing was kept: probe again when it is, or --busy");
   RIDGE_TRY(save_machine(path, m));
   if (o.json) {
     RIDGE_ASSIGN(const std::string content, read_file(path, 16 << 20));
@@ -89,23 +92,39 @@ Command add_probe(CLI::App& cli) {
   sub->add_option("--isa", o->isa, "Force an instruction set: scalar, avx2 or avx512");
   sub->add_option("-o,--output", o->output,
                   "Machine file; default: $RIDGE_MACHINE, else ~/.cache/ridge/machine-ISA.json");
+  sub->add_flag("--busy", o->busy, "Keep the figures even if other work disturbed them");
   sub->add_flag("--json", o->json, "The machine file on stdout");
   sub->footer("Examples:\n  ridge probe\n  ridge probe --isa avx2 -o avx2.json --json");
   return {sub, [o] { return run(*o); }};
 }
 
 Result<Machine> machine_for(const std::string& path, Device& device) {
+  const char* set = std::getenv("RIDGE_MACHINE");
   const std::string file = path.empty() ? machine_path_of(device) : path;
   auto loaded = load_machine(file, identity_of(device));
-  // A file that the user named is taken or refused; the kept one is made anew when there is none that fits.
-  if (loaded.ok() || !path.empty()) return loaded;
-  if (loaded.status().code() != Code::kNotFound && loaded.status().code() != Code::kDeclined) return loaded;
-  std::fprintf(stderr, "ridge: %s; measuring this machine first\n", loaded.status().message().c_str());
-  ProbeOptions probe;
-  probe.isa = device.target().isa;
-  RIDGE_ASSIGN(const Machine m, probe_device(device, probe));
-  RIDGE_TRY(save_machine(file, m));
-  return m;
+  const auto code = loaded.status().code();
+  // A file that the user named is taken or refused, never written over; the kept one is made anew when there
+  // is none that fits.
+  const bool missing = code == Code::kNotFound || (code == Code::kDeclined && set == nullptr);
+  if (!loaded.ok() && path.empty() && missing) {
+    std::fprintf(stderr, "ridge: %s; measuring this machine first\n", loaded.status().message().c_str());
+    ProbeOptions probe;
+    probe.isa = device.target().isa;
+    loaded = probe_device(device, probe);
+    RIDGE_TRY(loaded.status());
+    if (disturbed(*loaded).empty()) RIDGE_TRY(save_machine(file, *loaded));
+  }
+  RIDGE_TRY(loaded.status());
+  const int threads = device.host_threads(), most = loaded->by_threads.back().threads;
+  if (device.target().backend == "cpu" && threads > most)
+    return declined(file, " has ceilings of up to ", most, " threads, none of ", threads,
+                    ": run 'ridge probe -t ", threads, " -o FILE' and give --machine FILE");
+  if (const std::string why = disturbed(*loaded); !why.empty())
+    std::fprintf(stderr,
+                 "ridge: the machine was not idle when its ceilings were measured (%s): verdicts may be "
+                 "wrong; run 'ridge probe' when it is\n",
+                 why.c_str());
+  return loaded;
 }
 
 }  // namespace ridge::app

@@ -8,6 +8,7 @@
 
 #include "account/recorder.h"
 #include "base/files.h"
+#include "lab/probe.h"
 #include "lab/report.h"
 #include "lab/trace.h"
 #include "verbs.h"
@@ -58,7 +59,7 @@ Result<Profile> profile_workload(Session& session, const Machine& machine, const
   RIDGE_TRY(status);
   Profile profile = profiler.finish(machine, session.device().host_threads());
   profile.workload = describe_workload(session, prompt, workload);
-  profile.command = command, profile.commit = machine.commit;
+  profile.command = command, profile.commit = built_commit();
   char date[40];
   const std::time_t now = std::time(nullptr);
   std::tm utc{};

@@ -32,7 +32,7 @@ Command add_bench(CLI::App& cli);
 Command add_doctor(CLI::App& cli);
 
 /// The machine file at `path`, or with an empty path the device's kept one, measured anew when it is missing
-/// or stale.
+/// or stale, and kept when the machine was idle. kDeclined when it has no ceilings of so many threads.
 Result<Machine> machine_for(const std::string& path, Device& device);
 
 void add_workload_options(CLI::App& cli, WorkloadOptions* options);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "account/recorder.h"
+#include "base/pressure.h"
 
 namespace ridge {
 
@@ -12,15 +12,6 @@ int64_t least_blocks(double confidence) {
   int64_t n = 1;
   while (1 - 2 * std::pow(0.5, static_cast<double>(n)) < confidence) ++n;
   return n;
-}
-
-double waited_for_cores_us() {
-  std::FILE* file = std::fopen("/proc/pressure/cpu", "r");
-  if (file == nullptr) return -1;
-  double us = -1;
-  if (std::fscanf(file, "some %*s %*s %*s total=%lf", &us) != 1) us = -1;
-  std::fclose(file);
-  return us;
 }
 
 Status run_experiment(const Arm& original, const Arm& changed, const ExperimentOptions& o,

@@ -26,10 +26,6 @@ struct ExperimentOptions {
 Status run_experiment(const Arm& original, const Arm& changed, const ExperimentOptions& options,
                       AdviceRecord* record);
 
-/// Microseconds since boot in which a runnable thread of this system waited for a core (Linux's
-/// /proc/pressure/cpu); -1: the kernel does not say.
-double waited_for_cores_us();
-
 /// Fewest blocks that an interval of the median needs at this confidence.
 int64_t least_blocks(double confidence);
 

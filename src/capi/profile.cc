@@ -119,7 +119,7 @@ ridge_status ridge_profile(ridge_model* model, const ridge_workload* workload, c
     profile.workload = workload_of(session, options, session.device().describe());
     profile.workload.prompt_tokens = plan.prompt_tokens, profile.workload.output_tokens = plan.output_tokens;
     profile.workload.batch = plan.batch;
-    profile.date = now_utc(), profile.commit = machine.commit, profile.command = "ridge_profile";
+    profile.date = now_utc(), profile.commit = built_commit(), profile.command = "ridge_profile";
     *json = new_string(profile_json(profile));
     return {};
   });

@@ -9,6 +9,8 @@
 #include <numeric>
 
 #include "account/recorder.h"
+#include "base/files.h"
+#include "base/pressure.h"
 #include "lab/probe_kernels.h"
 #include "lab/probe_loops.h"
 #include "lab/statistics.h"
@@ -215,10 +217,23 @@ class Probe {
   int64_t next_ = 0;  // of the pieces
 };
 
+/// How the first core's clock is governed; "unknown" where the system does not say (most virtual machines).
+std::string governor() {
+  const auto content = read_file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", 4096);
+  std::string name = content.ok() ? *content : "";
+  while (!name.empty() && name.back() <= ' ') name.pop_back();
+  return name.empty() ? "unknown" : name;
+}
+
 }  // namespace
+
+const char* built_commit() {
+  return RIDGE_COMMIT;
+}
 
 Result<Machine> probe_cpu(const ProbeOptions& options) {
   const int64_t begin = now_ns();
+  const double waited = waited_for_cores_us();
   const int threads = options.threads == 0 ? allowed_cores() : options.threads;
   CpuOptions cpu;
   cpu.threads = threads, cpu.isa = options.isa;
@@ -228,7 +243,7 @@ Result<Machine> probe_cpu(const ProbeOptions& options) {
   Machine m;
   const MachineIdentity id = this_machine(isa_name(device->target().isa));
   m.cpu = id.cpu, m.isa = id.isa, m.build = id.build, m.compiler = text("gcc-compatible ", __VERSION__);
-  m.commit = RIDGE_COMMIT, m.date = today(), m.cores = allowed_cores(), m.governor = "as found";
+  m.commit = built_commit(), m.date = today(), m.cores = allowed_cores(), m.governor = governor();
   if (getloadavg(&m.load, 1) != 1) m.load = 0;
   Probe probe(options, *device, std::move(memory));
   m.by_threads = probe.measure(threads > 1 ? std::vector<int>{1, threads} : std::vector<int>{1});
@@ -242,6 +257,7 @@ Result<Machine> probe_cpu(const ProbeOptions& options) {
   RIDGE_ASSIGN(m.kernels, measure_pace(*alone, operators(), pace));
   if (options.progress) options.progress("done", 1);
   m.seconds = static_cast<double>(now_ns() - begin) / 1e9;
+  if (waited >= 0) m.pressure = std::min(1.0, (waited_for_cores_us() - waited) / 1e6 / m.seconds);
   return m;
 }
 

@@ -27,5 +27,7 @@ Result<Machine> probe_device(Device& device, const ProbeOptions& options);
 MachineIdentity identity_of(const Device& device);
 /// default_machine_path by instruction set, or by backend.
 std::string machine_path_of(const Device& device);
+/// The commit that this library was built from.
+const char* built_commit();
 
 }  // namespace ridge

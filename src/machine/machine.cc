@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "machine/plausible.h"
 
 namespace ridge {
 
@@ -16,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Raised whenever what a machine file holds, or what its figures mean, changes.
-constexpr int kFormat = 2;
+constexpr int kFormat = 3;
 
 template <class Point>
 double interpolate(const std::vector<Point>& points, int64_t bytes, double Point::*value) {
@@ -52,12 +53,13 @@ Json to_json(const Machine& m) {
   j["cpu"] = m.cpu, j["isa"] = m.isa, j["build"] = m.build, j["compiler"] = m.compiler,
   j["commit"] = m.commit;
   j["date"] = m.date, j["governor"] = m.governor, j["cores"] = m.cores, j["load"] = m.load,
-  j["probe_seconds"] = m.seconds;
+  j["pressure"] = m.pressure, j["probe_seconds"] = m.seconds;
   for (const ThreadCeilings& t : m.by_threads) {
     Json c;
     c["threads"] = t.threads, c["barrier_us"] = t.barrier_us;
+    c["flops"] = Json::object();
     for (int e = 0; e < kEngines; ++e)
-      if (t.flops[static_cast<size_t>(e)] > 0)
+      if (t.flops[static_cast<size_t>(e)] != 0)
         c["flops"][engine_name(static_cast<Engine>(e))] = t.flops[static_cast<size_t>(e)];
     for (const BandwidthPoint& p : t.curve)
       c["bandwidth_gbs"].push_back(
@@ -82,7 +84,7 @@ Machine from_json(const Json& j) {
   m.cpu = j.at("cpu"), m.isa = j.at("isa"), m.build = j.at("build"), m.compiler = j.at("compiler"),
   m.commit = j.at("commit");
   m.date = j.at("date"), m.governor = j.at("governor"), m.cores = j.at("cores"), m.load = j.at("load"),
-  m.seconds = j.at("probe_seconds");
+  m.pressure = j.at("pressure"), m.seconds = j.at("probe_seconds");
   for (const Json& c : j.at("by_threads")) {
     ThreadCeilings t;
     t.threads = c.at("threads"), t.barrier_us = c.at("barrier_us");
@@ -152,8 +154,7 @@ Result<Machine> load_machine(const std::string& path, const MachineIdentity& exp
   } catch (const nlohmann::json::exception& e) {
     return corrupt(path, ": not a machine file: ", e.what());
   }
-  if (m.by_threads.empty() || m.by_threads.front().curve.empty())
-    return corrupt(path, ": by_threads has no measurements");
+  RIDGE_TRY(check_machine(m).within(path));
   const auto stale = [&](const char* what, const std::string& found, const std::string& wanted) {
     return declined(path, " was measured on another ", what, ": ", found, ", this is ", wanted,
                     ": run 'ridge probe' again");

@@ -45,6 +45,7 @@ struct Machine {
   std::string cpu, isa, build, compiler, commit, date, governor;
   int cores = 0;
   double load = 0;                         // processes that wanted a core, mean of the minute before
+  double pressure = -1;                    // share of the probe's time with a thread waiting; -1: unknown
   double seconds = 0;                      // the probe took
   std::vector<ThreadCeilings> by_threads;  // ascending threads
   std::vector<KernelPace> kernels;

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/files.h"
+#include "machine/plausible.h"
 
 namespace ridge {
 namespace {
@@ -59,7 +60,7 @@ TEST_F(MachineFile, of_another_processor_set_build_or_version_is_refused) {
   EXPECT_EQ(load({"A", "avx2", "c"}).code(), Code::kDeclined);
   // A file as it was before kernels had a pace: its rates were another thing.
   const std::string content = *read_file(path_, 1 << 20);
-  const size_t at = content.find("\"format\": 2,");
+  const size_t at = content.find("\"format\": 3,");
   ASSERT_NE(at, std::string::npos);
   std::ofstream(path_) << (std::string(content).erase(at, 12));
   const Status s = load({"A", "avx2", "b"});
@@ -68,7 +69,7 @@ TEST_F(MachineFile, of_another_processor_set_build_or_version_is_refused) {
 }
 
 TEST_F(MachineFile, that_is_none_is_corrupt) {
-  std::ofstream(path_) << "{\"format\": 2, \"cpu\": 3}";
+  std::ofstream(path_) << "{\"format\": 3, \"cpu\": 3}";
   EXPECT_EQ(load({"A", "avx2", "b"}).code(), Code::kCorrupt);
   std::ofstream(path_) << "{\"format\": \"new\"}";
   EXPECT_EQ(load({"A", "avx2", "b"}).code(), Code::kCorrupt);
@@ -115,6 +116,45 @@ TEST(Pace, a_fixed_part_below_nothing_is_not_believed) {
   EXPECT_DOUBLE_EQ(kernel_us(m, {"rope", "r", "", {}}, 50, 1), 0.5);
   m.kernels[0].points = {{100, 4}, {200, 3}};  // more work in less time: noise
   EXPECT_DOUBLE_EQ(kernel_us(m, {"rope", "r", "", {}}, 400, 1), 4);
+}
+
+TEST_F(MachineFile, a_figure_that_no_machine_has_is_refused_by_field_and_value) {
+  const struct {
+    void (*break_it)(Machine*);
+    const char* says;
+  } cases[] = {
+      {[](Machine* m) { m->by_threads[0].curve[1].read = -3; }, "by_threads[0].bandwidth_gbs[1].read is -3"},
+      {[](Machine* m) { m->by_threads[1].curve[0].copy = 1e300; },
+       "by_threads[1].bandwidth_gbs[0].copy is 1e+300"},
+      {[](Machine* m) { m->by_threads[0].curve[1].bytes = 1 << 15; }, "not above 32768"},
+      {[](Machine* m) { m->by_threads[0].flops[size_t(Engine::kF32)] = -1; },
+       "by_threads[0].flops.f32 is -1"},
+      {[](Machine* m) { m->by_threads[0].barrier_us = -3; }, "barrier_us is -3"},
+      {[](Machine* m) { m->by_threads[0].threads = 0; }, "by_threads[0].threads is 0"},
+      {[](Machine* m) { m->by_threads[1].threads = 1; }, "by_threads[1].threads is 1"},
+      {[](Machine* m) { m->by_threads[0].pieces[0].read = 0; }, "piece_read_gbs[0].read is 0"},
+      {[](Machine* m) { m->kernels[1].points[0].us = -1; }, "kernels[1].points[0].us is -1"},
+  };
+  for (const auto& c : cases) {
+    Machine m = small();
+    c.break_it(&m);
+    ASSERT_TRUE(save_machine(path_, m).ok());
+    const Status refused = load({"A", "avx2", "b"});
+    EXPECT_EQ(refused.code(), Code::kCorrupt) << c.says;
+    EXPECT_NE(refused.message().find(c.says), std::string::npos) << refused.message();
+  }
+}
+
+TEST(MachineProbe, shows_when_it_did_not_have_the_machine_to_itself) {
+  Machine m = small();
+  EXPECT_EQ(disturbed(m), "");
+  m.pressure = 0.05;
+  EXPECT_EQ(disturbed(m), "");
+  m.pressure = 0.4;
+  EXPECT_NE(disturbed(m).find("40 %"), std::string::npos);
+  m = small();
+  m.by_threads[1].flops[size_t(Engine::kF32)] = 0.5e11;  // four threads with half of what one has
+  EXPECT_NE(disturbed(m).find("4 threads"), std::string::npos);
 }
 
 }  // namespace

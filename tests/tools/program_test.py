@@ -33,7 +33,7 @@ class Program(unittest.TestCase):
         """A machine file, measured once."""
         path = os.path.join(self.folder.name, "machine.json")
         if not os.path.exists(path):
-            self.ends(DONE, "", "probe", "-o", path)
+            self.ends(DONE, "", "probe", "--busy", "-o", path)
         return path
 
     @classmethod
