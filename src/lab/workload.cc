@@ -60,8 +60,10 @@ std::string sampling_text(const SamplingParams& s) {
 /// Every number against its range before anything is added to it.
 static Status check_workload(const Session& session, const WorkloadOptions& o, int64_t prompt_tokens) {
   const int64_t context = session.engine().options().kv.context;
-  const auto in = [](const char* option, int64_t v, int64_t most) {
-    return v >= 1 && v <= most ? Status() : invalid_argument(option, " is ", v, ": use 1 to ", most);
+  const auto in = [&](const char* option, int64_t v, int64_t most) {
+    if (v >= 1 && v <= most) return Status();
+    return invalid_argument(option, " is ", v, ": use 1 to ", most,
+                            most == context ? text(", the context holds ", context) : "");
   };
   RIDGE_TRY(in("--batch", o.batch, limits::kBatchSequences));
   if (o.prompt.empty()) RIDGE_TRY(in("--prompt-tokens", prompt_tokens, context));

@@ -22,8 +22,8 @@ class MachineFile {
     m.cores = 1;
     ThreadCeilings c;
     c.threads = 1;
-    c.curve = {{32 << 10, 1e11, 5e10, 4e10}, {512 << 20, 1e10, 5e9, 4e9}};
-    c.pieces = {{16 << 10, 5e9}, {16 << 20, 1e10}};
+    c.curve = {{32 << 10, 100, 50, 40}, {512 << 20, 10, 5, 4}};
+    c.pieces = {{16 << 10, 5}, {16 << 20, 10}};
     c.flops.fill(1e11);
     m.by_threads = {c};
     const Status saved = save_machine(path_, m);
