@@ -2,7 +2,8 @@
 # Device checks and figures on a machine with an H100 or H200: bench/gpu/run.sh BUILD_FOLDER OUT_FOLDER [COMMIT]
 # BUILD_FOLDER: of the cuda preset, with gpu_bench, gpu_conformance and gpu_cases (cmake --build build/cuda --target
 # gpu_bench gpu_conformance gpu_cases). OUT_FOLDER gets the logs and the figures (PART/rows.json); bench/gpu/collect.py makes
-# rows of the scoreboard of them. About a minute. The peer of the linear rows is the machine's own cuBLASLt: RIDGE_CUBLASLT names its library when the loader does not find it.
+# rows of the scoreboard of them. About a minute. The peer of the linear rows is the machine's own cuBLASLt:
+# RIDGE_CUBLASLT names its library when the loader does not find it.
 set -u
 build=$1 out=$2 commit=${3:-$(git rev-parse --short HEAD 2>/dev/null || echo unknown)}
 mkdir -p "$out"
