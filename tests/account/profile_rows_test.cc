@@ -3,8 +3,7 @@
 
 #include "lab/profile.h"
 
-#include <numeric>
-
+#include "account/losses.h"
 #include "engine/generate.h"
 
 namespace ridge {
@@ -37,10 +36,6 @@ Profile profile_of(const std::vector<Request>& requests, int64_t prefill_tokens,
   engine->set_observer(&profiler);
   generate(*engine, requests, gap);
   return profiler.finish(machine, 1);
-}
-
-double sum_of_losses(const Verdict& v) {
-  return std::accumulate(v.loss_us.begin(), v.loss_us.end(), 0.0);
 }
 
 TEST(Profile, A25_rows_sum_to_the_step_and_limit_and_losses_to_the_row) {

@@ -3,8 +3,7 @@
 
 #include "account/verdict.h"
 
-#include <numeric>
-
+#include "account/losses.h"
 #include "account/shapes_only.h"
 
 namespace ridge {
@@ -25,10 +24,6 @@ Occasion measured(double us, int64_t reuse = int64_t{1} << 34) {
   o.measured_us = us, o.reuse_bytes = reuse;
   return o;
 }
-double sum_of_losses(const Verdict& v) {
-  return std::accumulate(v.loss_us.begin(), v.loss_us.end(), 0.0);
-}
-
 TEST(Verdict, launches_that_do_nothing_are_charged_before_what_is_unexplained) {
   Cost cost;
   cost.read_bytes[size_t(DataClass::kWeights)] = 1000000;

@@ -12,7 +12,7 @@
 namespace ridge {
 namespace {
 
-using Json = nlohmann::ordered_json;  // dicts of a template keep their order
+using OrderedJson = nlohmann::ordered_json;  // dicts of a template keep their order
 
 // strftime_now of the goldens: 2025-03-09 14:05:07, local time.
 int64_t golden_time() {
@@ -32,7 +32,7 @@ struct Rendering {
   bool loaded = false;
 };
 
-Rendering render(const std::string& source, const Json& context) {
+Rendering render(const std::string& source, const OrderedJson& context) {
   Rendering out;
   const Result<ChatTemplate> parsed = ChatTemplate::parse(source);
   if (!parsed.ok()) {
@@ -49,16 +49,16 @@ Rendering render(const std::string& source, const Json& context) {
 }
 
 // Empty when the rendering is what the golden says.
-std::string difference(const Json& one, const Rendering& got) {
+std::string difference(const OrderedJson& one, const Rendering& got) {
   const std::string message = got.status.message();
   if (one.contains("output")) {
     if (!got.status.ok()) return "wanted " + one["output"].dump() + ", got the error " + message;
     if (got.output != one["output"].get<std::string>())
-      return "wanted " + one["output"].dump() + ", got " + Json(got.output).dump();
+      return "wanted " + one["output"].dump() + ", got " + OrderedJson(got.output).dump();
     return "";
   }
   const std::string kind = one["error"]["kind"], wanted = one["error"]["message"];
-  if (got.status.ok()) return "wanted the error " + wanted + ", got " + Json(got.output).dump();
+  if (got.status.ok()) return "wanted the error " + wanted + ", got " + OrderedJson(got.output).dump();
   if (kind == "load" && got.loaded) return "wanted a load error (" + wanted + "), got " + message;
   if (kind == "raised" && message.find(wanted) == std::string::npos)
     return "wanted the message " + wanted + ", got " + message;
@@ -67,9 +67,9 @@ std::string difference(const Json& one, const Rendering& got) {
 
 void check_goldens(const std::string& file, size_t at_least) {
   std::ifstream in(std::string(RIDGE_TEST_DATA) + "/goldens/" + file);
-  const Json goldens = Json::parse(in);
+  const OrderedJson goldens = OrderedJson::parse(in);
   size_t equal = 0, left_out = 0;
-  for (const Json& one : goldens["cases"]) {
+  for (const OrderedJson& one : goldens["cases"]) {
     const std::string name = one["name"];
     const std::string source =
         one.contains("template")

@@ -19,7 +19,7 @@ TemplateValue context(const std::string& json = "{}") {
 }
 
 // The text, or "load: …" or "render: …" with the error.
-std::string render(const std::string& source, const std::string& json = "{}") {
+std::string rendered(const std::string& source, const std::string& json = "{}") {
   const Result<ChatTemplate> t = ChatTemplate::parse(source);
   if (!t.ok()) return "load: " + t.status().message();
   const Result<std::string> out = t->render(context(json), 0);
@@ -36,9 +36,9 @@ constexpr const char* kChat =
 
 TEST(ChatTemplate, renders_the_common_chatml_loop) {
   EXPECT_EQ(
-      render("{% for m in messages %}{{'<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>' + "
-             "'\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}",
-             kChat),
+      rendered("{% for m in messages %}{{'<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>' + "
+               "'\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}",
+               kChat),
       "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
 }
 
@@ -55,16 +55,18 @@ TEST(ChatTemplate, I25_a_template_that_emits_the_bos_emits_it_once) {
 }
 
 TEST(ChatTemplate, I28_the_listed_features_render_as_in_transformers) {
-  EXPECT_EQ(render("{{ x[-1] }}{{ x[::-1] }}", R"({"x": [1, 2, 3]})"), "3[3, 2, 1]");
-  EXPECT_EQ(render("{% set ns = namespace(n=0) %}{% for i in [1, 2] %}{% set ns.n = ns.n + i %}{% endfor "
-                   "%}{{ ns.n }}"),
+  EXPECT_EQ(rendered("{{ x[-1] }}{{ x[::-1] }}", R"({"x": [1, 2, 3]})"), "3[3, 2, 1]");
+  EXPECT_EQ(rendered("{% set ns = namespace(n=0) %}{% for i in [1, 2] %}{% set ns.n = ns.n + i %}{% endfor "
+                     "%}{{ ns.n }}"),
             "3");
-  EXPECT_EQ(render("{{ messages | selectattr('role', 'equalto', 'user') | map(attribute='content') | join }}",
-                   kChat),
-            "Hi");
-  EXPECT_EQ(render("{% for i in range(9) %}{% if i == 2 %}{% break %}{% endif %}{{ i }}{% endfor %}"), "01");
-  EXPECT_EQ(render("a{% generation %}{{ 1 }}{% endgeneration %}b"), "a1b");
-  EXPECT_EQ(render("{{ strftime_now('%Y') | length }}"), "4");
+  EXPECT_EQ(
+      rendered("{{ messages | selectattr('role', 'equalto', 'user') | map(attribute='content') | join }}",
+               kChat),
+      "Hi");
+  EXPECT_EQ(rendered("{% for i in range(9) %}{% if i == 2 %}{% break %}{% endif %}{{ i }}{% endfor %}"),
+            "01");
+  EXPECT_EQ(rendered("a{% generation %}{{ 1 }}{% endgeneration %}b"), "a1b");
+  EXPECT_EQ(rendered("{{ strftime_now('%Y') | length }}"), "4");
 }
 
 TEST(ChatTemplate, I28_an_unknown_name_is_a_load_error_with_its_line) {
@@ -78,7 +80,7 @@ TEST(ChatTemplate, I28_an_unknown_name_is_a_load_error_with_its_line) {
            {"a\n{{ x | selectattr('a', 'frobnicate') }}", "unknown test 'frobnicate'"},
            {"a\n{{ x.encode() }}", "'encode'"},
            {"a\n{% for x in y recursive %}{% endfor %}", "recursive"}}) {
-    const std::string out = render(source);
+    const std::string out = rendered(source);
     EXPECT_TRUE(has(out, "load: chat template, line 2: ") && has(out, name)) << source << " gave " << out;
   }
 }
@@ -87,7 +89,7 @@ double milliseconds_to_exceed_the_budget(const std::string& source) {
   double best = 1e9;  // of three: other work on the machine is not ours
   for (int run = 0; run < 3; ++run) {
     const auto start = std::chrono::steady_clock::now();
-    const std::string out = render(source);
+    const std::string out = rendered(source);
     best = std::min(
         best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
     EXPECT_TRUE(has(out, "budget exceeded")) << source << " gave " << out.substr(0, 200);
@@ -151,24 +153,24 @@ TEST(ChatTemplate, I29_another_request_renders_meanwhile) {
 }
 
 TEST(ChatTemplate, I30_nothing_but_data_is_reachable) {
-  EXPECT_EQ(render("[{{ x.__class__ }}]", R"({"x": "s"})"), "[]");
+  EXPECT_EQ(rendered("[{{ x.__class__ }}]", R"({"x": "s"})"), "[]");
   for (const char* source : {"{{ x.__class__.__mro__ }}", "{{ x['__class__']['__mro__'] }}",
                              "{{ x.append(1) }}", "{{ d.update({}) }}"})
-    EXPECT_TRUE(has(render(source, R"({"x": [1], "d": {}})"), "render: ")) << source;
+    EXPECT_TRUE(has(rendered(source, R"({"x": [1], "d": {}})"), "render: ")) << source;
   for (const char* source :
        {"{% include 'a' %}", "{% import 'a' as b %}", "{% from 'a' import b %}", "{% extends 'a' %}"})
-    EXPECT_TRUE(has(render(source), "refused: a chat template reads no other template")) << source;
-  EXPECT_TRUE(has(render("{{ namespace(__init__=1) }}"), "underscore"));
+    EXPECT_TRUE(has(rendered(source), "refused: a chat template reads no other template")) << source;
+  EXPECT_TRUE(has(rendered("{{ namespace(__init__=1) }}"), "underscore"));
 }
 
 TEST(ChatTemplate, I31_raise_exception_carries_its_message) {
-  const std::string out = render("{% if messages | length == 0 %}\n{{ raise_exception('no') }}{% endif %}",
-                                 R"({"messages": []})");
+  const std::string out = rendered("{% if messages | length == 0 %}\n{{ raise_exception('no') }}{% endif %}",
+                                   R"({"messages": []})");
   EXPECT_EQ(out, "render: chat template, line 2: no");
-  EXPECT_TRUE(has(render("{% for m in messages %}{% if m.role not in ['user', 'assistant'] %}{{ "
-                         "raise_exception('Unknown role: ' ~ m.role) }}"
-                         "{% endif %}{% endfor %}",
-                         R"({"messages": [{"role": "oracle", "content": ""}]})"),
+  EXPECT_TRUE(has(rendered("{% for m in messages %}{% if m.role not in ['user', 'assistant'] %}{{ "
+                           "raise_exception('Unknown role: ' ~ m.role) }}"
+                           "{% endif %}{% endfor %}",
+                           R"({"messages": [{"role": "oracle", "content": ""}]})"),
                   "Unknown role: oracle"));
 }
 
@@ -186,14 +188,14 @@ TEST(ChatTemplate, deep_nesting_is_refused_not_recursed_into) {
         "{{ " + repeat("{1:", 200000), "{{ " + repeat("1 if 1 else ", 80000) + "1 }}",
         "{% set " + repeat("(", 100000), "{{ " + repeat("a if b ", 50000) + " }}",
         "{{ f" + repeat("(x", 100000) + repeat(")", 100000) + " }}"}) {
-    EXPECT_TRUE(has(render(source), "load: ")) << source.substr(0, 40);
+    EXPECT_TRUE(has(rendered(source), "load: ")) << source.substr(0, 40);
   }
 }
 
 TEST(ChatTemplate, limits_of_the_template_itself_are_stated) {
-  EXPECT_TRUE(
-      has(render(std::string(static_cast<size_t>(limits::kTemplateBytes) + 1, 'a')), "the limit is 1048576"));
-  EXPECT_TRUE(has(render("a\xff"), "not UTF-8"));
+  EXPECT_TRUE(has(rendered(std::string(static_cast<size_t>(limits::kTemplateBytes) + 1, 'a')),
+                  "the limit is 1048576"));
+  EXPECT_TRUE(has(rendered("a\xff"), "not UTF-8"));
   const Result<ChatTemplate> t = ChatTemplate::parse("{{ x }}");
   ASSERT_TRUE(t.ok());
   EXPECT_FALSE(t->render(TemplateValue::dict({{"x", TemplateValue::string("\xff")}})).ok());
@@ -208,7 +210,7 @@ TEST(ChatTemplate, json_that_is_not_plain_data_is_refused) {
                            "123456789012345678901234567890", "1e999", "[1,]"})
     EXPECT_FALSE(template_value_from_json(json).ok()) << json;
   EXPECT_FALSE(template_value_from_json(std::string(100000, '[')).ok());
-  EXPECT_EQ(render("{{ x }}", R"({"x": {"b": 1, "a": [1.0, 1e20, true, null, "é"]}})"),
+  EXPECT_EQ(rendered("{{ x }}", R"({"x": {"b": 1, "a": [1.0, 1e20, true, null, "é"]}})"),
             "{'b': 1, 'a': [1.0, 1e+20, True, None, 'é']}");
 }
 

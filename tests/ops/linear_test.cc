@@ -48,11 +48,11 @@ struct Weights {
   }
 };
 
-struct Cpu {
+struct Team {
   std::unique_ptr<CpuDevice> device;
   std::unique_ptr<Stream> stream;
   Buffer workspace;
-  explicit Cpu(int threads, Isa isa = Isa::none) {
+  explicit Team(int threads, Isa isa = Isa::none) {
     CpuOptions options;
     options.threads = threads, options.isa = isa, options.crossover_bytes = 0;
     device = CpuDevice::create(options).take();
@@ -111,7 +111,7 @@ TEST(Rows16, K40_bytes_a_row_are_those_of_the_file_up_to_three_percent) {
 }
 
 /// Rows of y for x [tokens, 256] of f32, bf16 or codes; 40 output rows.
-std::vector<float> multiply(Cpu& cpu, const Weights& w, DType x_dtype, int64_t first, int64_t tokens) {
+std::vector<float> multiply(Team& cpu, const Weights& w, DType x_dtype, int64_t first, int64_t tokens) {
   const int64_t in = w.packed.dim(1), out = w.packed.dim(0);
   const auto x = randoms(300 * in, 7);
   std::vector<float> y(static_cast<size_t>(tokens * out), NAN), scale(static_cast<size_t>(tokens * in / 32));
@@ -136,7 +136,7 @@ std::vector<float> multiply(Cpu& cpu, const Weights& w, DType x_dtype, int64_t f
 TEST(Linear, K9_a_row_is_bitwise_the_same_in_every_batch) {
   for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
     if (isa > native_isa()) continue;
-    Cpu cpu(2, isa);
+    Team cpu(2, isa);
     for (const DType dtype : kTypes) {
       const Weights w(dtype, 40, 256, 5);
       for (const DType x : {kF32, kBF16, kI8}) {
@@ -158,10 +158,10 @@ TEST(Linear, K46_results_do_not_depend_on_the_number_of_threads) {
     for (const DType x : {kF32, kI8}) {
       if (x == kI8 && !is_block_quantized(dtype)) continue;
       for (const int64_t tokens : {1, 6, 70}) {
-        Cpu one(1);
+        Team one(1);
         const auto want = multiply(one, w, x, 0, tokens);
         for (const int threads : {2, 3, 7}) {
-          Cpu many(threads);
+          Team many(threads);
           EXPECT_EQ(multiply(many, w, x, 0, tokens), want) << dtype_name(dtype) << " " << threads;
         }
       }
@@ -186,7 +186,7 @@ TEST(Linear, K4_rows_of_x_and_y_further_apart_than_31_bits_are_found) {
   LinearArgs a;
   a.x = Tensor(x, {2, 64}), a.y = Tensor(y, {2, 8}), a.w = w.packed;
   a.x.strides[0] = a.y.strides[0] = far;
-  Cpu cpu(2);
+  Team cpu(2);
   ASSERT_TRUE(linear(*cpu.stream, a).ok());
   for (int64_t r = 0; r < 8; ++r) {
     EXPECT_EQ(y[r], 64);
@@ -204,14 +204,14 @@ TEST(Linear, K1_a_tile_wider_than_the_matrix_writes_no_further) {
   LinearArgs a;
   a.x = Tensor(ones.data(), {33, 127}), a.y = Tensor(y.data(), {33, 129}), a.w = w.packed;
   a.y.strides[0] = 192;
-  Cpu cpu(2);
+  Team cpu(2);
   ASSERT_TRUE(linear(*cpu.stream, a).ok());
   for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], i % 192 < 129 ? 127 : -5) << i;
 }
 
 TEST(Linear, residual_may_be_the_output) {
   const Weights w(kQ8_0, 40, 256, 8);
-  Cpu cpu(2);
+  Team cpu(2);
   const auto product = multiply(cpu, w, kF32, 0, 20);
   const auto x = randoms(300 * 256, 7);
   std::vector<float> y(20 * 40, 3);
@@ -225,7 +225,7 @@ TEST(Linear, refuses_codes_without_scales_and_codes_times_plain_weights) {
   const Weights q(kQ8_0, 16, 64, 1), plain(kF16, 16, 64, 1);
   std::vector<int8_t> codes(64);
   std::vector<float> y(16), scale(2, 1.0f);
-  Cpu cpu(1);
+  Team cpu(1);
   LinearArgs a;
   a.x = Tensor(codes.data(), {1, 64}), a.y = Tensor(y.data(), {1, 16}), a.w = q.packed;
   EXPECT_NE(linear(*cpu.stream, a).message().find("x_scale is missing"), std::string::npos);
@@ -237,7 +237,7 @@ TEST(Linear, refuses_codes_without_scales_and_codes_times_plain_weights) {
 
 TEST(Linear, a_block_that_is_not_finite_makes_its_row_NaN_and_no_other) {
   const Weights w(kQ4_0, 16, 64, 1);
-  Cpu cpu(1);
+  Team cpu(1);
   std::vector<float> x(2 * 64, 0.5f), y(32), scale(4);
   std::vector<int8_t> codes(2 * 64);
   x[70] = INFINITY;
@@ -253,7 +253,7 @@ TEST(Linear, a_block_that_is_not_finite_makes_its_row_NaN_and_no_other) {
 }
 
 TEST(Embedding, a_packed_table_gives_the_rows_of_the_file) {
-  Cpu cpu(2);
+  Team cpu(2);
   for (const DType dtype : kTypes) {
     const Weights w(dtype, 37, 256, 9);
     std::vector<int64_t> ids = {36, 0, 17};
@@ -269,7 +269,7 @@ TEST(Embedding, a_packed_table_gives_the_rows_of_the_file) {
 }
 
 TEST(Embedding, an_id_outside_the_table_is_named_and_nothing_is_written) {
-  Cpu cpu(1);
+  Team cpu(1);
   const Weights w(kF32, 5, 8, 1);
   for (const int64_t bad : {int64_t{5}, int64_t{-1}, int64_t{1} << 40}) {
     std::vector<int64_t> ids = {2, bad};

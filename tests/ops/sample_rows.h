@@ -18,7 +18,7 @@ inline constexpr float kInf = std::numeric_limits<float>::infinity();
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 /// `rows` rows that all read the same logits, or each its own; everything off, temperature 1, position = row.
-struct Rows {
+struct SampleRows {
   std::vector<float> logits;
   int64_t count, columns;
   bool shared;
@@ -31,7 +31,7 @@ struct Rows {
   std::vector<float> bias_values;
   int64_t vocab = 0;
 
-  Rows(std::vector<float> logits_in, int64_t columns_in, int64_t shared_by = 0)
+  SampleRows(std::vector<float> logits_in, int64_t columns_in, int64_t shared_by = 0)
       : logits(std::move(logits_in)),
         count(shared_by > 0 ? shared_by : static_cast<int64_t>(logits.size()) / columns_in),
         columns(columns_in),
@@ -83,7 +83,7 @@ class Sampler {
   }
   CpuDevice& device() { return *device_; }
   Stream& stream() { return *stream_; }
-  Status run(Rows& rows) {
+  Status run(SampleRows& rows) {
     const SampleArgs a = rows.args();
     const auto selection = registered<SampleArgs>().select(device_->target(), &a);
     if (!selection.ok()) return selection.status();
@@ -101,7 +101,7 @@ class Sampler {
 };
 
 /// How many of `draws` draws (seed fixed, positions from 0) gave each id.
-inline std::vector<int64_t> count_draws(Sampler& sampler, Rows& rows, int64_t draws) {
+inline std::vector<int64_t> count_draws(Sampler& sampler, SampleRows& rows, int64_t draws) {
   std::vector<int64_t> counts(static_cast<size_t>(rows.columns));
   for (int64_t first = 0; first < draws; first += rows.count) {
     for (int64_t r = 0; r < rows.count; ++r) rows.position[static_cast<size_t>(r)] = first + r;
@@ -126,7 +126,7 @@ inline void expect_no_pad_lane_drawn(int64_t draws, int64_t least_tokens) {
   for (const bool filters : {false, true}) {
     std::vector<float> logits = normal_logits(kStride, 4, 2);
     for (int64_t i = kVocab; i < kStride; ++i) logits[static_cast<size_t>(i)] = i % 2 ? kNan : 1e30f;
-    Rows rows(logits, kStride, 1000);
+    SampleRows rows(logits, kStride, 1000);
     rows.vocab = kVocab;
     if (filters) rows.top_k.assign(1000, 40), rows.top_p.assign(1000, 0.9f), rows.min_p.assign(1000, 0.05f);
     Sampler sampler(allowed_cores());

@@ -28,9 +28,9 @@ TEST(Sample, K30_one_finite_logit_is_the_answer_at_any_temperature_and_bad_rows_
       for (const int32_t top_k : {0, 40, 2000}) {
         SCOPED_TRACE(text("temperature ", temperature, " top_p ", top_p, " top_k ", top_k));
         Sampler sampler(2);
-        Rows all(logits, kColumns), alone(mate, kColumns);
+        SampleRows all(logits, kColumns), alone(mate, kColumns);
         alone.position[0] = 4;
-        for (Rows* rows : {&all, &alone}) {
+        for (SampleRows* rows : {&all, &alone}) {
           rows->temperature.assign(rows->temperature.size(), temperature);
           rows->top_p.assign(rows->top_p.size(), top_p), rows->top_k.assign(rows->top_k.size(), top_k);
           ASSERT_TRUE(sampler.run(*rows).ok());
@@ -59,13 +59,13 @@ TEST(Sample, K32_a_request_draws_the_same_token_alone_in_a_batch_and_on_replays)
   constexpr int64_t kColumns = 5000;
   const std::vector<float> mine = normal_logits(kColumns, 42);
   Sampler one(1), three(3);
-  Rows alone(mine, kColumns);
+  SampleRows alone(mine, kColumns);
   alone.seed[0] = 42, alone.position[0] = 5;
   ASSERT_TRUE(one.run(alone).ok());
   std::vector<float> batch = normal_logits(64 * kColumns, 6);
   std::copy(mine.begin(), mine.end(), batch.begin() + 62 * kColumns);
   for (Sampler* sampler : {&one, &three}) {
-    Rows rows(batch, kColumns);
+    SampleRows rows(batch, kColumns);
     rows.seed[62] = 42, rows.position[62] = 5, rows.top_k[61] = 3, rows.temperature[63] = 0;
     ASSERT_TRUE(sampler->run(rows).ok());
     EXPECT_EQ(rows.ids[62], alone.ids[0]);
@@ -92,7 +92,7 @@ TEST(Sample, K32_a_request_draws_the_same_token_alone_in_a_batch_and_on_replays)
 
 TEST(Sample, K32_positions_and_seeds_give_different_draws) {
   Sampler sampler;
-  Rows rows(std::vector<float>(32768), 32768, 8);
+  SampleRows rows(std::vector<float>(32768), 32768, 8);
   ASSERT_TRUE(sampler.run(rows).ok());
   EXPECT_NE(std::count(rows.ids.begin(), rows.ids.end(), rows.ids[0]), 8);
   rows.position.assign(8, 3), rows.seed = {1, 2, 3, 4, -1, -2, INT64_MAX, INT64_MIN};
@@ -103,21 +103,21 @@ TEST(Sample, K32_positions_and_seeds_give_different_draws) {
 TEST(Sample, K32_temperature_0_draws_nothing_and_takes_the_lowest_id_of_equal_ones) {
   std::vector<float> logits = normal_logits(5000, 8);
   logits[4321] = logits[2222] = logits[4999] = 9;
-  Rows rows(logits, 5000, 64);
+  SampleRows rows(logits, 5000, 64);
   rows.temperature.assign(64, 0);
   for (size_t r = 0; r < 64; ++r) rows.seed[r] = static_cast<int64_t>(r) * 77, rows.min_p[r] = 1;
   Sampler sampler;
   ASSERT_TRUE(sampler.run(rows).ok());
   for (const int32_t id : rows.ids) EXPECT_EQ(id, 2222);
-  Rows zeros({0.0f, -0.0f, 0.0f}, 3);
+  SampleRows zeros({0.0f, -0.0f, 0.0f}, 3);
   zeros.temperature[0] = 0;
   ASSERT_TRUE(sampler.run(zeros).ok());
   EXPECT_EQ(zeros.ids[0], 0);
 }
 
 TEST(Sample, K32_parameters_out_of_range_decline_naming_row_and_value) {
-  const auto refusal = [](const std::function<void(Rows&)>& spoil) {
-    Rows rows(std::vector<float>(12), 4);
+  const auto refusal = [](const std::function<void(SampleRows&)>& spoil) {
+    SampleRows rows(std::vector<float>(12), 4);
     spoil(rows);
     Sampler sampler;
     const Status status = sampler.run(rows);
@@ -128,17 +128,17 @@ TEST(Sample, K32_parameters_out_of_range_decline_naming_row_and_value) {
   const auto has = [](const std::string& message, const std::string& part) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   };
-  has(refusal([](Rows& r) { r.temperature[1] = -1; }), "temperature of row 1 is -1");
-  has(refusal([](Rows& r) { r.temperature[2] = kNan; }), "temperature of row 2 is ");
-  has(refusal([](Rows& r) { r.temperature[2] = kInf; }), "temperature of row 2 is inf");
-  has(refusal([](Rows& r) { r.top_k[0] = -3; }), "top_k of row 0 is -3");
-  has(refusal([](Rows& r) { r.top_p[1] = 1.5f; }), "top_p of row 1 is 1.5");
-  has(refusal([](Rows& r) { r.min_p[1] = -0.5f; }), "min_p of row 1 is -0.5");
-  has(refusal([](Rows& r) { r.vocab = 5; }), "vocab is 5");
-  has(refusal([](Rows& r) { r.penalties.assign(9, 1); }), "penalties without history");
-  has(refusal([](Rows& r) { r.bias_ids.assign(3, 1); }), "bias_ids without bias_values");
-  has(refusal([](Rows& r) { r.history = {0, 4, -1}; }), "history of row 1 holds 4");
-  has(refusal([](Rows& r) {
+  has(refusal([](SampleRows& r) { r.temperature[1] = -1; }), "temperature of row 1 is -1");
+  has(refusal([](SampleRows& r) { r.temperature[2] = kNan; }), "temperature of row 2 is ");
+  has(refusal([](SampleRows& r) { r.temperature[2] = kInf; }), "temperature of row 2 is inf");
+  has(refusal([](SampleRows& r) { r.top_k[0] = -3; }), "top_k of row 0 is -3");
+  has(refusal([](SampleRows& r) { r.top_p[1] = 1.5f; }), "top_p of row 1 is 1.5");
+  has(refusal([](SampleRows& r) { r.min_p[1] = -0.5f; }), "min_p of row 1 is -0.5");
+  has(refusal([](SampleRows& r) { r.vocab = 5; }), "vocab is 5");
+  has(refusal([](SampleRows& r) { r.penalties.assign(9, 1); }), "penalties without history");
+  has(refusal([](SampleRows& r) { r.bias_ids.assign(3, 1); }), "bias_ids without bias_values");
+  has(refusal([](SampleRows& r) { r.history = {0, 4, -1}; }), "history of row 1 holds 4");
+  has(refusal([](SampleRows& r) {
         r.history = {0, 1, -1}, r.penalties = {1, 0, 0, 1, 0, 0, -2, 0, 0};
       }),
       "repetition penalty of row 2 is -2");
@@ -149,7 +149,7 @@ TEST(Sample, penalties_are_those_of_ctrl_and_of_openai_and_biases_follow) {
   const auto greedy = [&](std::vector<float> logits, std::vector<int32_t> history,
                           std::vector<float> penalties, std::vector<int32_t> bias_ids = {},
                           std::vector<float> bias_values = {}) {
-    Rows rows(logits, static_cast<int64_t>(logits.size()));
+    SampleRows rows(logits, static_cast<int64_t>(logits.size()));
     rows.temperature[0] = 0, rows.history = history, rows.penalties = penalties;
     rows.bias_ids = bias_ids, rows.bias_values = bias_values;
     EXPECT_TRUE(sampler.run(rows).ok());
@@ -174,7 +174,7 @@ TEST(Sample, penalties_are_those_of_ctrl_and_of_openai_and_biases_follow) {
 
 TEST(Sample, logprob_is_of_the_models_own_distribution) {
   Sampler sampler;
-  Rows rows(logs({.5, .3, .2}), 3);
+  SampleRows rows(logs({.5, .3, .2}), 3);
   rows.temperature[0] = 5, rows.top_k[0] = 1, rows.bias_ids = {2}, rows.bias_values = {100};
   ASSERT_TRUE(sampler.run(rows).ok());
   EXPECT_EQ(rows.ids[0], 2);
@@ -188,7 +188,7 @@ TEST(Sample, a_long_row_gives_the_same_bits_on_any_number_of_threads) {
   for (const int threads : {1, 2, 3, 5}) {
     Sampler sampler(threads);
     for (const float top_p : {1.0f, 0.9f}) {
-      Rows rows(logits, 262144);
+      SampleRows rows(logits, 262144);
       rows.temperature[0] = 0.9f, rows.top_p[0] = top_p;
       ASSERT_TRUE(sampler.run(rows).ok());
       ids.push_back(rows.ids[0]), logprobs.push_back(rows.logprob[0]);
@@ -201,11 +201,11 @@ TEST(Sample, a_long_row_gives_the_same_bits_on_any_number_of_threads) {
 }
 
 /// The kernel's ids against those of the reference, which sorts.
-void expect_as_sorted(Rows rows) {
+void expect_as_sorted(SampleRows rows) {
   for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
     if (isa > native_isa()) continue;
     Sampler sampler(2, isa);
-    Rows got = rows, want = rows;
+    SampleRows got = rows, want = rows;
     ASSERT_TRUE(sampler.run(got).ok());
     sample_reference(want.args());
     EXPECT_EQ(got.ids, want.ids) << isa_name(isa);
@@ -222,7 +222,7 @@ TEST(Sample, filters_that_keep_thousands_agree_with_a_sort) {
   for (int64_t i = 0; i < 30; ++i) few[static_cast<size_t>(i * 1999)] = static_cast<float>(i % 7);
   for (const auto& logits :
        {normal_logits(kColumns, 10), ties, huge, few, std::vector<float>(kColumns, 0.5f)}) {
-    Rows rows(logits, kColumns, 12);
+    SampleRows rows(logits, kColumns, 12);
     rows.top_k = {20000, 20000, 59999, 0, 0, 0, 300, 5000, 0, 100, 7000, 40};
     rows.top_p = {1, 0.8f, 0.99f, 0.9f, 0.99f, 0.5f, 1, 0.97f, 0.999f, 0.5f, 1, 1};
     rows.min_p = {0, 0, 0.01f, 0, 0.02f, 0, 0, 0, 0.1f, 0, 0.3f, 0};

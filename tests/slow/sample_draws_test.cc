@@ -9,7 +9,7 @@ namespace ridge {
 namespace {
 
 /// 10^6 draws of one distribution against the probabilities it should have, on every instruction set.
-void expect_draws(Rows rows, const std::vector<double>& p) {
+void expect_draws(SampleRows rows, const std::vector<double>& p) {
   for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
     if (isa > native_isa()) continue;
     Sampler sampler(1, isa);
@@ -19,7 +19,7 @@ void expect_draws(Rows rows, const std::vector<double>& p) {
 }
 
 TEST(SampleDraws, K31_top_k_keeps_exactly_k_of_equal_tokens_the_lowest_ids) {
-  Rows rows(logs({.4, .3, .3, 0}), 4, 1000);
+  SampleRows rows(logs({.4, .3, .3, 0}), 4, 1000);
   rows.top_k.assign(1000, 2);
   expect_draws(rows, {.4 / .7, .3 / .7, 0, 0});
 }
@@ -29,13 +29,13 @@ TEST(SampleDraws, K31_fifty_of_a_hundred_equal_maxima_are_ids_0_to_49) {
   std::vector<double> p(120);
   for (size_t i = 0; i < 100; ++i) logits[i] = 1.5f;
   for (size_t i = 0; i < 50; ++i) p[i] = .02;
-  Rows rows(logits, 120, 1000);
+  SampleRows rows(logits, 120, 1000);
   rows.top_k.assign(1000, 50);
   expect_draws(rows, p);
 }
 
 TEST(SampleDraws, K31_top_p_stops_when_the_mass_is_reached_by_the_lowest_id_of_two_equal_ones) {
-  Rows rows(logs({.5, .25, .25}), 3, 1000);
+  SampleRows rows(logs({.5, .25, .25}), 3, 1000);
   rows.top_p.assign(1000, .75f);
   expect_draws(rows, {2. / 3, 1. / 3, 0});
 }
@@ -44,7 +44,7 @@ TEST(SampleDraws, draws_follow_the_tempered_distribution_with_and_without_min_p)
   const std::vector<float> logits = normal_logits(50, 9);
   const double temperature = 0.7;
   for (const float min_p : {0.0f, 0.2f}) {
-    Rows rows(logits, 50, 1000);
+    SampleRows rows(logits, 50, 1000);
     rows.temperature.assign(1000, static_cast<float>(temperature)), rows.min_p.assign(1000, min_p);
     const auto largest = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
     std::vector<double> p;
@@ -73,7 +73,7 @@ TEST(SampleDraws, K33_an_unfiltered_row_takes_at_most_one_and_a_half_times_as_lo
   Sampler sampler;
   for (const float temperature : {1.0f, 0.8f}) {
     const auto seconds = [&](int32_t top_k) {
-      Rows rows(logits, 154880, 1);
+      SampleRows rows(logits, 154880, 1);
       rows.top_k[0] = top_k, rows.temperature[0] = temperature;
       const auto begin = std::chrono::steady_clock::now();
       EXPECT_TRUE(sampler.run(rows).ok());

@@ -13,7 +13,7 @@ bool left_out(const Value& v) {
 }
 
 template <std::string (*transform)(std::string_view)>
-Value transformed(Renderer& r, const Value& self, const Arguments& arguments) {
+Value changed(Renderer& r, const Value& self, const Arguments& arguments) {
   bind_arguments(r, "method", arguments, {});
   r.burn_bytes(8 * self.text().size());  // character by character
   return r.make_text(transform(self.text()));
@@ -145,7 +145,7 @@ Value find(Renderer& r, const Value& self, const Arguments& arguments) {
   return Value::integer(-1);
 }
 
-Value count(Renderer& r, const Value& self, const Arguments& arguments) {
+Value counted(Renderer& r, const Value& self, const Arguments& arguments) {
   const Values a = bind_arguments(r, "count", arguments, {"sub", "start", "end"}, 1);
   const std::string_view what = r.to_text(a[0], "the text to count");
   size_t begin = 0;
@@ -155,7 +155,7 @@ Value count(Renderer& r, const Value& self, const Arguments& arguments) {
   return Value::integer(begin > self.text().size() ? 0 : count_text(s, what));
 }
 
-Value replace(Renderer& r, const Value& self, const Arguments& arguments) {
+Value replaced(Renderer& r, const Value& self, const Arguments& arguments) {
   const Values a = bind_arguments(r, "replace", arguments, {"old", "new", "count"}, 2);
   const int64_t most = a[2].is(Kind::kUnset) ? -1 : r.to_index(a[2], "count of replace()");
   r.burn_matches(self.text(), r.to_text(a[0], "what replace() looks for"));
@@ -166,7 +166,7 @@ Value replace(Renderer& r, const Value& self, const Arguments& arguments) {
   return r.make_text(std::move(*out));
 }
 
-Value join(Renderer& r, const Value& self, const Arguments& arguments) {
+Value joined(Renderer& r, const Value& self, const Arguments& arguments) {
   const Values a = bind_arguments(r, "join", arguments, {"iterable"}, 1);
   std::string out;
   bool first = true;
@@ -221,7 +221,7 @@ Value zfill(Renderer& r, const Value& self, const Arguments& arguments) {
   return r.make_text(std::move(out));
 }
 
-Value format(Renderer& r, const Value& self, const Arguments& arguments) {
+Value formatted(Renderer& r, const Value& self, const Arguments& arguments) {
   return r.make_text(brace_format(r, self.text(), arguments));
 }
 
@@ -229,12 +229,12 @@ Value format(Renderer& r, const Value& self, const Arguments& arguments) {
 
 MethodTable text_methods() {
   static constexpr Kind S = Kind::kString;
-  return {{S, "upper", transformed<upper>},
-          {S, "lower", transformed<lower>},
-          {S, "casefold", transformed<lower>},
-          {S, "title", transformed<title>},
-          {S, "capitalize", transformed<capitalize>},
-          {S, "swapcase", transformed<swap_case>},
+  return {{S, "upper", changed<upper>},
+          {S, "lower", changed<lower>},
+          {S, "casefold", changed<lower>},
+          {S, "title", changed<title>},
+          {S, "capitalize", changed<capitalize>},
+          {S, "swapcase", changed<swap_case>},
           {S, "strip", stripped<true, true>},
           {S, "lstrip", stripped<true, false>},
           {S, "rstrip", stripped<false, true>},
@@ -249,16 +249,16 @@ MethodTable text_methods() {
           {S, "rfind", find<true, false>},
           {S, "index", find<false, true>},
           {S, "rindex", find<true, true>},
-          {S, "count", count},
-          {S, "replace", replace},
-          {S, "join", join},
+          {S, "count", counted},
+          {S, "replace", replaced},
+          {S, "join", joined},
           {S, "removeprefix", remove_affix<false>},
           {S, "removesuffix", remove_affix<true>},
           {S, "ljust", justified<Justify::kLeft>},
           {S, "rjust", justified<Justify::kRight>},
           {S, "center", justified<Justify::kCenter>},
           {S, "zfill", zfill},
-          {S, "format", format},
+          {S, "format", formatted},
           {S, "isalpha", question<of_class<Class::kAlpha>>},
           {S, "isalnum", question<of_class<Class::kAlphanumeric>>},
           {S, "isdigit", question<of_class<Class::kDigit>>},
