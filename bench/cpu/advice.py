@@ -65,8 +65,12 @@ def decided(advice):
     return advice["decision"] in ("held", "refuted")
 
 
-def sign_wrong(advice):
-    return advice["chosen"]["predicted_gain"]["value"] * advice["experiment"]["gain"] <= 0
+def sign(advice):
+    """'right' or 'wrong' of a decided pair; 'none' where the prediction held both signs possible."""
+    predicted = advice["chosen"]["predicted_gain"]
+    if predicted["low"] <= 0 <= predicted["high"]:
+        return "none"
+    return "right" if predicted["value"] * advice["experiment"]["gain"] > 0 else "wrong"
 
 
 def shown(name, advice):
@@ -76,9 +80,9 @@ def shown(name, advice):
     chosen, experiment = advice["chosen"], advice["experiment"]
     predicted = interval(chosen["predicted_gain"]) if "predicted_gain" in chosen else "no price"
     measured = interval(experiment["measured_gain"]) if "measured_gain" in experiment else f"{100 * experiment['gain']:+6.1f} %"
-    sign = "" if not decided(advice) else ", sign wrong" if sign_wrong(advice) else ", sign right"
+    verdict = f"{advice['decision']}, sign {sign(advice)}" if decided(advice) else advice["decision"]
     return (f"{name:25} {chosen['lever'] + ' ' + chosen['from'] + ' -> ' + chosen['to']:32} predicted {predicted}  measured {measured}"
-            f"  {advice['decision']}{sign}")
+            f"  {verdict}")
 
 
 def kept(name, advice):
@@ -97,11 +101,13 @@ def results(advices, options):
     certain = [a for a in scored.values() if decided(a)]
     runs = sum(a["provenance"]["runs"] for a in scored.values())
     values = {"C10": len(scored)}
-    if certain:
-        values["C11"] = sum(map(sign_wrong, certain))
+    signs = [sign(a) for a in certain]
+    if set(signs) & {"right", "wrong"}:
+        values["C11"] = signs.count("wrong")
     else:
-        print("nothing was decided: no row C11")
-    more = {"decided": len(certain), "held": sum(a["decision"] == "held" for a in certain), "confidence": CONFIDENCE,
+        print("nothing was decided of which a sign was predicted: no row C11")
+    more = {"decided": len(certain), "sign_right": signs.count("right"), "sign_wrong": signs.count("wrong"),
+            "no_sign_predicted": signs.count("none"), "held": sum(a["decision"] == "held" for a in certain), "confidence": CONFIDENCE,
             "load_average": os.getloadavg()[0], "pairs": [kept(n, a) for n, a in scored.items()]}
     return [rows.make_row(row, value, spread=[value, value], runs=runs, device=f"{rows.cpu_name()}, {options.threads} threads",
                           more=more, command=f"bench/cpu/advice.py --scale {options.scale:g} -t {options.threads}")

@@ -18,7 +18,7 @@ import workshop  # noqa: E402
 def one(decision, predicted, gain, priced=True):
     return {"decision": decision, "decision_reason": "", "workload": {}, "provenance": {"runs": 40},
             "chosen": {"lever": "kv", "from": "f16", "to": "q8", "reason": "",
-                       **({"predicted_gain": {"low": predicted - 1, "value": predicted, "high": predicted + 1}} if priced else {})},
+                       **({"predicted_gain": {"low": predicted - 0.05, "value": predicted, "high": predicted + 0.05}} if priced else {})},
             "experiment": {"gain": gain, "blocks": 10}}
 
 
@@ -34,6 +34,10 @@ class Advice(unittest.TestCase):
     def test_what_was_not_predicted_or_not_run_is_no_pair(self):
         self.assertEqual(self.values(one("held", 0.1, 0.1), one("no decision", 0, 0.1, priced=False), one("not run", 0.1, 0)),
                          {"C10": 1, "C11": 0})
+
+    def test_a_prediction_that_allows_both_signs_has_none(self):
+        self.assertEqual(self.values(one("held", 0.01, 0.02), one("held", 0.01, -0.02)), {"C10": 2})
+        self.assertEqual(self.values(one("held", 0.01, -0.02), one("held", 0.1, 0.1)), {"C10": 2, "C11": 0})
 
     def test_nothing_decided_shows_no_sign_right(self):
         self.assertEqual(self.values(one("no decision", 0.1, 0.1)), {"C10": 1})
