@@ -31,6 +31,12 @@ struct Cost {
   bool operator==(const Cost&) const = default;
 };
 
+/// One sequence's part of a batch: `tokens` new queries behind `past` cached keys.
+struct QueryChunk {
+  int64_t past = 0, tokens = 0;
+  bool operator==(const QueryChunk&) const = default;
+};
+
 /// Query-key pairs that causality allows to `chunk` new tokens after `past` cached ones, each query seeing at
 /// most the last `window` keys, itself included (0: all). Sum over queries of min(past + i + 1, window).
 int64_t causal_pairs(int64_t past, int64_t chunk, int64_t window = 0);

@@ -79,7 +79,8 @@ Verdict judge(const Cost& cost, const ThreadCeilings& c, const Occasion& o) {
   charge(Loss::kBarrier, o.barrier_us);
   charge(Loss::kImbalance, o.imbalance_us);
   charge(Loss::kOccupancy, o.occupancy_us);
-  charge(Loss::kShape, arithmetic_us(cost.executed_flops, c) - v.compute_us);
+  // Padding that is done while memory is waited for costs nothing.
+  charge(Loss::kShape, arithmetic_us(cost.executed_flops, c) - v.limit_us);
   // Far reads in pieces, where the data does come from main memory.
   if (v.bound == Bound::kFarMemory && !c.curve.empty() && o.reuse_bytes > c.curve.back().bytes / 2) {
     const auto piece = static_cast<int64_t>(far_read / static_cast<double>(std::max<int64_t>(1, o.calls)));

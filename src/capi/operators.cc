@@ -77,7 +77,9 @@ ridge_status ridge_operator_operand(const char* op, size_t index, ridge_operand_
     ridge_operand_info i = RIDGE_OPERAND_INFO_INIT;
     i.name = o.name, i.dims = o.dims, i.same_as = o.same_as;
     for (const DType d : o.dtypes) i.dtypes |= uint64_t{1} << static_cast<int>(d);
-    i.role = static_cast<int32_t>(o.role), i.data_class = static_cast<int32_t>(o.data_class);
+    // To a caller a buffer that is written in parts goes in and comes out.
+    i.role = o.role == Role::kInto ? RIDGE_IN_OUT : static_cast<int32_t>(o.role);
+    i.data_class = static_cast<int32_t>(o.data_class);
     i.optional = o.optional ? 1 : 0;
     write_struct(i, info);
     return {};

@@ -55,6 +55,15 @@ void InferenceEngine::fill_indices(StepPlan& plan, const Batch& batch) {
 }
 
 void InferenceEngine::count(StepPlan& plan, const Batch& batch) {
+  plan.set_counter("tokens_written", batch.tokens());
+  const auto is_fed = [](const Chunk& c) { return c.sequence->fed_row >= 0; };
+  plan.set_counter("tokens_fed", std::count_if(batch.decodes.begin(), batch.decodes.end(), is_fed));
+  for (const bool prefill : {false, true}) {
+    std::vector<QueryChunk> chunks;
+    for (const Chunk& c : prefill ? batch.prefills : batch.decodes)
+      chunks.push_back({c.sequence->cached, c.tokens});
+    plan.set_chunks(prefill ? "prefill" : "decode", std::move(chunks));
+  }
   std::vector<int64_t> windows = {0};
   for (const KvShape& s : model_->kv_shapes())
     if (std::find(windows.begin(), windows.end(), s.window) == windows.end()) windows.push_back(s.window);

@@ -47,6 +47,8 @@ void ForcedText::fill(const std::vector<int32_t>& ids) {
   *plan_->host("prefill_lengths").as<int64_t>() = fed_ + n;
   auto* start = plan_->host("prefill_query_start").as<int64_t>();
   start[0] = 0, start[1] = n;
+  plan_->set_counter("tokens_written", n);
+  plan_->set_chunks("prefill", {{fed_, n}});
   for (const KvShape& layer : model_->kv_shapes()) {
     const std::string window = layer.window > 0 ? text("_window_", layer.window) : "";
     plan_->set_counter("prefill_pairs" + window, causal_pairs(fed_, n, layer.window));

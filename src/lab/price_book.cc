@@ -45,8 +45,9 @@ PriceBook::Group& PriceBook::price(const StepPlan& plan, size_t index) {
     const auto value = call.op->get_param(call.args.get(), name);
     values_.push_back(value.ok() ? *value : 0);
   }
-  if (g.cost != nullptr && values_ == g.values) return g;
-  g.values = values_;
+  const uint64_t batch = call.op->batch_key(call.args.get());
+  if (g.cost != nullptr && values_ == g.values && batch == g.batch) return g;
+  g.values = values_, g.batch = batch;
   g.cost = std::make_shared<const Cost>(plan.cost(index));
   std::string shape = call.op->shape(call.args.get());
   if (shape != g.shape) g.shape = std::move(shape), g.row = kNone;

@@ -17,13 +17,15 @@ struct CallName {
 
 class PriceBook {
  public:
-  /// Calls that cost the same whenever their scalars and counts are the same: one operator and kernel, the
-  /// same shapes and types. Most have no counts, which alone change from step to step, and are priced once.
+  /// Calls that cost the same whenever their scalars, counts and batch_key() are the same: one operator and
+  /// kernel, the same shapes and types. Most have none of the two that change from step to step, and are
+  /// priced once.
   struct Group {
     std::shared_ptr<const Cost> cost;
     std::string kernel, shape, formats;
     std::vector<std::string> params;  // scalars and counts
     std::vector<double> values;       // of those, which cost and shape are of
+    uint64_t batch = 0;               // batch_key() likewise
     size_t row = kNone;  // the caller's: where it keeps what it knows of this shape; kNone when new
   };
   static constexpr size_t kNone = ~size_t{0};

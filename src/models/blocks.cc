@@ -148,6 +148,7 @@ Tensor StepWriter::attention(const std::string& label, Tensor q, Tensor k, const
   }
   KvWriteArgs w;
   w.k = k, w.v = as_heads(v, spec.kv_heads, spec.head_dim), w.slots = slots_;
+  w.written = plan_.counter("tokens_written");
   w.k_pages = pages.k_pages, w.v_pages = pages.v_pages, w.k_scale = pages.k_scale, w.v_scale = pages.v_scale;
   plan_.call(label + " kv", w);
 
@@ -161,6 +162,7 @@ Tensor StepWriter::attention(const std::string& label, Tensor q, Tensor k, const
     d.scale = spec.scale, d.window = spec.window, d.softcap = spec.softcap;
     d.pairs = plan_.counter(windowed("decode_pairs", spec.window));
     d.keys = plan_.counter(windowed("decode_keys", spec.window));
+    d.chunks = plan_.chunks("decode");
     d.tables_settled = true, d.unsettled = 1;  // inputs of the step; its kv_write adds a token a sequence
     plan_.call(label, d);
   }
@@ -175,6 +177,7 @@ Tensor StepWriter::attention(const std::string& label, Tensor q, Tensor k, const
     p.scale = spec.scale, p.window = spec.window, p.softcap = spec.softcap;
     p.pairs = plan_.counter(windowed("prefill_pairs", spec.window));
     p.keys = plan_.counter(windowed("prefill_keys", spec.window));
+    p.chunks = plan_.chunks("prefill");
     plan_.call(label, p);
   }
   return reshaped(o, {tokens, spec.heads * spec.head_dim});

@@ -63,6 +63,8 @@ class AnyOperator {
   /// Sets a scalar argument or count by name; kInvalidArgument names what there is.
   virtual Status set_param(void* args, std::string_view name, double value) const = 0;
   virtual Result<double> get_param(const void* args, std::string_view name) const = 0;
+  /// A count as it is, live or not; nullopt: there is none of that name.
+  virtual std::optional<Count> count(const void* args, std::string_view name) const = 0;
 
   /// Shapes, dtypes and scalars: kInvalidArgument naming operand, value found, value wanted.
   virtual Status check(const void* args) const = 0;
@@ -71,7 +73,9 @@ class AnyOperator {
   /// Runs a selected kernel; arguments were checked.
   virtual Status run(const Selection& selection, Stream& stream, const void* args) const = 0;
   virtual const char* kernel_name(const Selection& selection) const = 0;
+  /// The same as long as scalars, counts and batch_key() are.
   virtual Cost cost(const Selection& selection, const void* args) const = 0;
+  virtual uint64_t batch_key(const void* args) const = 0;
   virtual std::string shape(const void* args) const = 0;
 
   /// Null when the operator packs nothing on that target, or keeps the file's layout.
@@ -101,10 +105,11 @@ class AnyOperator {
   virtual std::vector<std::vector<int64_t>> bench_cases() const = 0;
 };
 
-/// For fuse functions, which see calls of other operators erased: an operand (empty when absent) or a scalar
-/// by name. An unknown name is a defect of a description: aborts.
+/// For fuse functions, which see calls of other operators erased: an operand (empty when absent), a scalar or
+/// a count by name. An unknown name is a defect of a description: aborts.
 Tensor operand_of(const AnyCall& call, std::string_view name);
 double param_of(const AnyCall& call, std::string_view name);
+Count count_of(const AnyCall& call, std::string_view name);
 
 /// All operators, in the order of their folder names.
 const std::vector<AnyOperator*>& operators();

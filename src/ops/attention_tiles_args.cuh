@@ -35,6 +35,12 @@ inline PagedSide paged_side(const Tensor& pages, const Tensor& scale) {
   return side;
 }
 
+/// Dot products go over 4 columns at a time, columns of the output in 64.
+template <class Traits, class A>
+int64_t executed_tiles(const A& a) {
+  return executed_attention(a, Traits::kRows, Traits::kKeys, 4, 64);
+}
+
 inline AttentionTilesCall tiles_call(const PagedAttention& a) {
   AttentionTilesCall c;
   c.o = a.o.as<float>(), c.q = a.q.as<const float>();

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "account/recorder.h"
+#include "base/stop.h"
 
 namespace ridge {
 
@@ -14,7 +15,10 @@ Status run_eager(Stream& stream, const AnyOperator& op, const void* args) {
   if (selection.workspace_bytes > stream.workspace_bytes())
     return invalid_argument(op.name(), ": needs ", selection.workspace_bytes,
                             " bytes of workspace, the stream has ", stream.workspace_bytes());
-  if (stream.recorder() == nullptr) return op.run(selection, stream, args);
+  if (stream.recorder() == nullptr) {
+    RIDGE_TRY(op.run(selection, stream, args));
+    return check_stop();
+  }
   CallRecord record;
   record.op = op.name(), record.kernel = op.kernel_name(selection), record.label = op.name();
   record.shape = op.shape(args), record.cost = op.cost(selection, args);
@@ -22,7 +26,8 @@ Status run_eager(Stream& stream, const AnyOperator& op, const void* args) {
   const Status status = op.run(selection, stream, args);
   record.end_ns = now_ns();
   stream.recorder()->record(std::move(record));
-  return status;
+  RIDGE_TRY(status);
+  return check_stop();
 }
 
 [[noreturn]] static void no_such(const AnyCall& call, std::string_view name) {
@@ -40,6 +45,11 @@ double param_of(const AnyCall& call, std::string_view name) {
   const auto value = call.op->get_param(call.args.get(), name);
   if (!value.ok()) no_such(call, name);
   return *value;
+}
+Count count_of(const AnyCall& call, std::string_view name) {
+  const auto count = call.op->count(call.args.get(), name);
+  if (!count) no_such(call, name);
+  return *count;
 }
 
 std::vector<AnyOperator*> fused_operators(const std::string& backend) {

@@ -21,7 +21,8 @@
 
 namespace ridge {
 
-enum class Role : uint8_t { kIn, kOut, kInOut };
+/// kInto: a buffer that the call writes a part of; it reads nothing of it, and the rest stays as it is.
+enum class Role : uint8_t { kIn, kOut, kInOut, kInto };
 using enum Role;
 using enum DataClass;
 
@@ -190,6 +191,9 @@ struct Operator {
   std::function<bool(const A&)> choice_exists;
   Tolerance<A> tolerance;
   Pack<A> pack;
+  /// Of what the account knows of the real batch beside counts (chunks of attention), a number that changes
+  /// when it does: cost and row are worked out anew then. Null: there is nothing.
+  std::function<uint64_t(const A&)> batch_key;
   /// A key of this call's row in the account; null: the dims of the operands, joined.
   std::function<std::string(const A&)> shape_key;
   /// Calls whose operands lie in a core's own caches, on which `ridge probe` measures how fast the kernels

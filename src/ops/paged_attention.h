@@ -2,6 +2,7 @@
 // What the descriptions of attention_prefill and attention_decode share: operands, account, reference,
 // tolerance.
 
+#include "base/checked.h"
 #include "kernels/attention/paged.h"
 #include "ops/operator.h"
 
@@ -61,8 +62,21 @@ std::string attention_shape(const PagedAttention& a, int64_t keys);
 
 /// Account: scores and weighted values are 2 head_dim FLOPs each per pair and query head; keys and values are
 /// read once per kv head (sharing saves bytes, not FLOPs).
+/// Operations of a kernel that takes rows and tiles as tiled_scores() does and leaves what no row sees out of
+/// the weighted values: scores over head_dim in whole vectors of `score_columns`, values in whole vectors of
+/// `value_columns`. What is useful, where the call does not tell its chunks.
+template <class A>
+int64_t executed_attention(const A& a, int64_t rows, int64_t keys, int64_t score_columns,
+                           int64_t value_columns) {
+  const int64_t head_dim = a.q.dim(2);
+  if (a.chunks == nullptr) return 4 * a.pairs.get() * a.q.dim(1) * head_dim;
+  return 2 * tiled_scores(a, rows, keys) * round_up(head_dim, score_columns) +
+         2 * visible_scores(a) * round_up(head_dim, value_columns);
+}
+
 template <class A>
 void count_attention(Operator<A>* op) {
+  op->batch_key = [](const A& a) { return chunks_key(a); };
   op->flops = [](const Dims& d) { return 4 * d["pairs"] * d["heads"] * d["head_dim"]; };
   const auto elements = [](const Dims& d) { return d["keys"] * d["kv_heads"] * d["head_dim"]; };
   const auto scales = [](const Dims& d) { return d["keys"] * d["kv_heads"]; };

@@ -71,6 +71,11 @@ class Registered final : public AnyOperator {
       if (name == c.name) return static_cast<double>((as(args).*c.field).get());
     return invalid_argument(op_.name, " has no argument ", printable(name), "; it has ", params());
   }
+  std::optional<Count> count(const void* args, std::string_view name) const override {
+    for (const auto& c : op_.counts)
+      if (name == c.name) return as(args).*c.field;
+    return std::nullopt;
+  }
   Status check(const void* args) const override {
     Dims dims;
     RIDGE_TRY(bind(op_, as(args), &dims));
@@ -107,6 +112,7 @@ class Registered final : public AnyOperator {
     return s.kernel < 0 ? "reference" : kernels_[static_cast<size_t>(s.kernel)].name.c_str();
   }
   Cost cost(const Selection& selection, const void* args) const override;
+  uint64_t batch_key(const void* args) const override { return op_.batch_key ? op_.batch_key(as(args)) : 0; }
   std::string shape(const void* args) const override {
     return op_.shape_key ? op_.shape_key(as(args)) : default_shape_key(op_, as(args));
   }
@@ -208,7 +214,8 @@ Cost Registered<A>::cost(const Selection& selection, const void* args) const {
     const int64_t elements = touched != op_.touched.end() ? touched->second(dims) : t.elements();
     const SplitBytes bytes = split_bytes(t, elements);
     const auto pool = static_cast<size_t>(o.data_class), scales = static_cast<size_t>(DataClass::kScales);
-    if (o.role != kOut) cost.read_bytes[pool] += bytes.codes, cost.read_bytes[scales] += bytes.scales;
+    if (o.role == kIn || o.role == kInOut)
+      cost.read_bytes[pool] += bytes.codes, cost.read_bytes[scales] += bytes.scales;
     if (o.role != kIn) cost.written_bytes[pool] += bytes.codes, cost.written_bytes[scales] += bytes.scales;
   }
   cost.launches = 1;

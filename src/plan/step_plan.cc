@@ -8,6 +8,7 @@
 
 #include "account/recorder.h"
 #include "base/checked.h"
+#include "base/stop.h"
 
 namespace ridge {
 
@@ -68,6 +69,13 @@ const int64_t* StepPlan::counter(const std::string& name) {
     if (known == name) return &value;
   counters_.emplace_back(name, 0);
   return &counters_.back().second;
+}
+
+std::shared_ptr<const std::vector<QueryChunk>> StepPlan::chunks(const std::string& name) {
+  for (auto& [known, chunks] : chunks_)
+    if (known == name) return chunks;
+  chunks_.emplace_back(name, std::make_shared<std::vector<QueryChunk>>());
+  return chunks_.back().second;
 }
 
 StepPlan::Region* StepPlan::region_of(const void* address, int64_t* within) {
@@ -222,6 +230,11 @@ void StepPlan::set_counter(const std::string& name, int64_t v) {
     if (known == name) value = v;
 }
 
+void StepPlan::set_chunks(const std::string& name, std::vector<QueryChunk> value) {
+  for (auto& [known, chunks] : chunks_)
+    if (known == name) *chunks = std::move(value);
+}
+
 Status StepPlan::upload(Stream& stream) const {
   if (staging_.data() == nullptr || input_bytes_ == 0) return {};
   return stream.upload(arena_.data(), staging_.begin() + slot_ * asked_end_, input_bytes_).within("inputs");
@@ -240,9 +253,11 @@ Status StepPlan::run(Stream& stream, std::vector<CallTime>* times, const std::fu
   stamped_ = times != nullptr && !after && stream.has_stamps();
   if (stamped_) RIDGE_TRY(stream.prepare_stamps(static_cast<int64_t>(calls_.size()) + 1));
   // The first run is call by call: what kernels set up once must not happen while calls are recorded.
-  if (graphs_ && !after && stream.records_graphs() && runs_++ > 0)
+  if (graphs_ && !after && stream.records_graphs() && runs_ > 0)
     return replay(stream, stamped_ ? &stamped_graph_ : &graph_, stamped_);
-  return stamped_ ? run_stamped(stream) : run_calls(stream, times, after);
+  RIDGE_TRY(stamped_ ? run_stamped(stream) : run_calls(stream, times, after));
+  ++runs_;
+  return {};
 }
 
 Status StepPlan::replay(Stream& stream, std::unique_ptr<Graph>* graph, bool stamped) {
@@ -289,6 +304,8 @@ Status StepPlan::run_calls(Stream& stream, std::vector<CallTime>* times,
   Status failed;
   for (size_t c = 0; c < calls_.size() && failed.ok(); ++c) {
     const auto& [call, selection] = calls_[c];
+    failed = check_stop();
+    if (!failed.ok()) break;
     failed = call.op->run(selection, stream, call.args.get()).within(call.op->name()).within(call.label);
     if (after && failed.ok()) {
       failed = stream.synchronize().within(call.label);
@@ -302,7 +319,7 @@ Status StepPlan::run_calls(Stream& stream, std::vector<CallTime>* times,
     before = now;
   }
   if (times != nullptr) stream.set_metering(false);
-  return failed;
+  return failed.ok() ? check_stop() : failed;  // the last call may have ended early
 }
 
 }  // namespace ridge

@@ -51,6 +51,8 @@ class StepPlan {
   Tensor output(const std::string& name, DType dtype, const Shape& shape, Fetch fetch = Fetch::kAlways);
   /// A number of the real batch, 0 at first; the engine sets it before each step. Stable address.
   const int64_t* counter(const std::string& name);
+  /// A group of the batch's chunks, empty at first; the engine sets them before each step.
+  std::shared_ptr<const std::vector<QueryChunk>> chunks(const std::string& name);
   template <class A>
   void call(std::string label, const A& args) {
     AnyOperator& op = registered<A>();
@@ -76,8 +78,9 @@ class StepPlan {
   Status download(Stream& stream, bool all) const;
   bool has(const std::string& name) const;
   void set_counter(const std::string& name, int64_t v);  // a counter that the model does not use is ignored
+  void set_chunks(const std::string& name, std::vector<QueryChunk> chunks);  // likewise
   /// Runs all calls. With `times` (as many as calls), measures each; with `after`, calls it when a call is
-  /// done.
+  /// done. kCancelled, between two calls, once a stop is requested (base/stop.h).
   Status run(Stream& stream, std::vector<CallTime>* times = nullptr,
              const std::function<void(size_t call)>& after = nullptr);
   /// Times of a run whose calls the device timed itself: put so that the last ends at `end_ns`; the first
@@ -123,6 +126,7 @@ class StepPlan {
   std::vector<Region> regions_;
   std::vector<std::pair<std::string, Tensor>> named_;
   std::deque<std::pair<std::string, int64_t>> counters_;
+  std::vector<std::pair<std::string, std::shared_ptr<std::vector<QueryChunk>>>> chunks_;
   Buffer arena_, workspace_, staging_;
   // The arena begins with the inputs, then the outputs, those of Fetch::kAsked last: each a range of it.
   int64_t input_bytes_ = 0, output_end_ = 0, asked_end_ = 0;

@@ -7,7 +7,11 @@
 #include "engine/kv_pool.h"
 #include "ops/attention_decode/attention_decode.h"
 #include "ops/attention_prefill/attention_prefill.h"
+#include "ops/cast/cast.h"
+#include "ops/feed_tokens/feed_tokens.h"
+#include "ops/kv_write/kv_write.h"
 #include "ops/linear/linear.h"
+#include "ops/rope_kv_write/rope_kv_write.h"
 
 namespace ridge {
 namespace {
@@ -155,14 +159,70 @@ TEST(Cost, A9_a_decode_step_reads_weights_once_and_the_cache_of_each_sequence) {
         ShapesModel().plan(device, {.decodes = b, .prefills = 0, .prefill_tokens = 0, .logit_rows = b});
     plan->set_counter("decode_pairs", b * causal_pairs(2047, 1));
     plan->set_counter("decode_keys", b * causal_keys(2047, 1));
+    plan->set_counter("tokens_written", b);
     EXPECT_EQ(read_of(cost_of(*plan, "linear"), kWeights), 15009316864) << b;
     EXPECT_EQ(read_of(cost_of(*plan, "attention_decode"), kKv), b * 268435456) << b;
     EXPECT_EQ(cost_of(*plan, "linear").total_flops(), 2 * b * 7504658432) << b;
     // The input embedding is looked up, not read.
     EXPECT_EQ(read_of(cost_of(*plan, "embedding"), kWeights), b * 4096 * 2) << b;
     // One new token each is written, of all layers.
-    EXPECT_EQ(cost_of(*plan, "kv_write").written_bytes[size_t(kKv)], b * 131072) << b;
+    EXPECT_EQ(written_of(cost_of(*plan, "kv_write"), kKv), b * 131072) << b;
+    EXPECT_EQ(read_of(cost_of(*plan, "kv_write"), kKv), 0) << b;
   }
+}
+
+/// kv_write of 5 tokens, 3 of which have a slot: 2 kv heads of 8.
+KvWriteArgs three_of_five(ShapesOnlyDevice& device, DType kv) {
+  KvWriteArgs a;
+  a.k = device.tensor(kF32, {5, 2, 8}), a.v = device.tensor(kF32, {5, 2, 8});
+  a.k_pages = device.tensor(kv, {64, 2, 16, 8}), a.v_pages = device.tensor(kv, {64, 2, 16, 8});
+  if (kv == kI8) a.k_scale = device.tensor(kF32, {64, 2, 16}), a.v_scale = device.tensor(kF32, {64, 2, 16});
+  a.slots = device.tensor(kI64, {5});
+  a.written = 3;
+  return a;
+}
+
+TEST(Cost, A6_a_write_into_the_cache_reads_none_of_it) {
+  ShapesOnlyDevice device;
+  const Cost c = cost_of_call(three_of_five(device, kF16));
+  EXPECT_EQ(read_of(c, kActivations), 2 * 3 * 2 * 8 * 4);  // k and v of the tokens that have a slot
+  EXPECT_EQ(read_of(c, kIndices), 5 * 8);
+  EXPECT_EQ(c.total_read(), 2 * 3 * 2 * 8 * 4 + 5 * 8);
+  EXPECT_EQ(written_of(c, kKv), 2 * 3 * 2 * 8 * 2);
+  EXPECT_EQ(c.total_written(), 2 * 3 * 2 * 8 * 2);
+  const Cost codes = cost_of_call(three_of_five(device, kI8));
+  EXPECT_EQ(codes.total_read(), 2 * 3 * 2 * 8 * 4 + 5 * 8);
+  EXPECT_EQ(written_of(codes, kKv), 2 * 3 * 2 * 8);
+  EXPECT_EQ(written_of(codes, kScales), 2 * 3 * 2 * 4);
+}
+
+TEST(Cost, A6_a_fused_write_into_the_cache_reads_none_of_it) {
+  ShapesOnlyDevice device;
+  const KvWriteArgs w = three_of_five(device, kBF16);
+  RopeKvWriteArgs a;
+  a.q = device.tensor(kF32, {5, 4, 8}), a.k = w.k, a.v = w.v, a.slots = w.slots;
+  a.k_pages = w.k_pages, a.v_pages = w.v_pages, a.written = w.written;
+  a.positions = device.tensor(kI64, {5}), a.frequencies = device.tensor(kF32, {3});
+  const Cost c = cost_of_call(a);
+  // q is turned in place, 6 of 8 elements a head.
+  EXPECT_EQ(read_of(c, kActivations), 5 * 4 * 6 * 4 + 2 * 3 * 2 * 8 * 4);
+  EXPECT_EQ(written_of(c, kActivations), 5 * 4 * 6 * 4);
+  EXPECT_EQ(read_of(c, kKv), 0);
+  EXPECT_EQ(written_of(c, kKv), 2 * 3 * 2 * 8 * 2);
+}
+
+TEST(Cost, A6_what_writes_into_a_part_counts_the_part) {
+  ShapesOnlyDevice device;
+  FeedTokensArgs f;
+  f.ids = device.tensor(kI32, {512}), f.source = device.tensor(kI32, {512});
+  f.sampled = device.tensor(kI32, {64}), f.fed = 3;
+  const Cost fed = cost_of_call(f);
+  EXPECT_EQ(fed.total_read(), 512 * 4 + 3 * 4);
+  EXPECT_EQ(fed.total_written(), 3 * 4);
+  CastArgs c;
+  c.y = device.tensor(kBF16, {10, 64}).slice(2, 3), c.x = device.tensor(kF32, {10, 64}).slice(4, 3);
+  EXPECT_EQ(cost_of_call(c).total_read(), 3 * 64 * 4);
+  EXPECT_EQ(cost_of_call(c).total_written(), 3 * 64 * 2);
 }
 
 TEST(Cost, A13_the_cache_is_pages_times_what_a_token_takes) {
@@ -218,6 +278,55 @@ TEST(Cost, A25_padding_that_linear_multiplies_is_executed_and_not_useful) {
   EXPECT_EQ(cost.flops[size_t(Engine::kF32)], 2 * 7 * 40 * 64);
   // Without vectors tokens go in groups of 4, rows in tiles of 16.
   EXPECT_EQ(cost.executed_flops[size_t(Engine::kF32)], 2 * 8 * 48 * 64);
+}
+
+/// Three fresh queries; two behind 30 keys; one behind 70.
+std::shared_ptr<const std::vector<QueryChunk>> ragged_chunks() {
+  return std::make_shared<const std::vector<QueryChunk>>(std::vector<QueryChunk>{{0, 3}, {30, 2}, {70, 1}});
+}
+
+TEST(Cost, A25_scores_that_attention_computes_and_masks_are_executed_and_not_useful) {
+  ShapesOnlyDevice device;
+  AttentionPrefillArgs a;
+  a.q = device.tensor(kF32, {6, 2, 8}), a.o = device.tensor(kF32, {6, 2, 8});
+  a.k_pages = device.tensor(kF16, {64, 1, 16, 8}), a.v_pages = device.tensor(kF16, {64, 1, 16, 8});
+  a.page_table = device.tensor(kI32, {3, 8}), a.kv_length = device.tensor(kI64, {3});
+  a.query_start = device.tensor(kI64, {4});
+  a.scale = 1, a.chunks = ragged_chunks();
+  // All before: 1 + 2 + 3, 31 + 32 and 71 keys, in vectors of 16: 3 x 16, 2 x 32 and 80.
+  a.pairs = 6 + 63 + 71;
+  Cost c = cost_of_call(a);
+  EXPECT_EQ(c.flops[size_t(Engine::kF32)], 4 * 140 * 2 * 8);
+  // Scores over 8 columns; values in a vector of 16 columns, of the keys that are seen.
+  EXPECT_EQ(c.executed_flops[size_t(Engine::kF32)], 2 * (48 + 64 + 80) * 2 * 8 + 2 * 140 * 2 * 16);
+  // The last 20: keys [11, 31), [12, 32) and [51, 71), which take 2 vectors each.
+  a.window = 20, a.pairs = 6 + 40 + 20;
+  c = cost_of_call(a);
+  EXPECT_EQ(c.flops[size_t(Engine::kF32)], 4 * 66 * 2 * 8);
+  EXPECT_EQ(c.executed_flops[size_t(Engine::kF32)], 2 * (48 + 64 + 32) * 2 * 8 + 2 * 66 * 2 * 16);
+  a.chunks = nullptr;  // nobody knows them: nothing is said to be padding
+  c = cost_of_call(a);
+  EXPECT_EQ(c.executed_flops, c.flops);
+}
+
+TEST(Cost, A25_blocks_of_rows_compute_every_tile_that_one_of_them_sees) {
+  ShapesOnlyDevice device;
+  PagedAttention a;
+  a.q = device.tensor(kF32, {6, 6, 8});  // 3 heads a kv head
+  a.k_pages = device.tensor(kF16, {64, 2, 16, 8});
+  a.chunks = ragged_chunks();
+  EXPECT_EQ(visible_scores(a), 6 * (6 + 63 + 71));
+  // Blocks of 4 rows and tiles of 16 keys: 9 rows in 3 blocks that see keys to 2, 3 and 3; 6 rows in 2 that
+  // see to 32 and 32; 3 rows that see to 71.
+  EXPECT_EQ(tiled_scores(a, 4, 16), 2 * (3 * 1 + 2 * 2 + 5) * 4 * 16);
+  // One block a chunk; the last has keys beyond 64.
+  EXPECT_EQ(tiled_scores(a, 64, 64), 2 * (1 + 1 + 2) * 64 * 64);
+  // Windows: the first row of a block reaches back furthest. [11, 32) and [12, 32); [51, 71).
+  a.window = 20;
+  EXPECT_EQ(visible_scores(a), 6 * (6 + 40 + 20));
+  EXPECT_EQ(tiled_scores(a, 4, 16), 2 * (3 * 1 + 2 * 2 + 2) * 4 * 16);
+  a.window = 3;  // [28, 32) of both rows, [29, 32), [68, 71)
+  EXPECT_EQ(tiled_scores(a, 4, 16), 2 * (3 * 1 + 2 * 1 + 1) * 4 * 16);
 }
 
 TEST(Cost, A17_packed_weights_count_what_the_packed_form_holds) {

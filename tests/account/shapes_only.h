@@ -100,5 +100,8 @@ inline Cost cost_of(const StepPlan& plan, std::string_view op, std::string_view 
 inline int64_t read_of(const Cost& c, DataClass d) {
   return c.read_bytes[static_cast<size_t>(d)];
 }
+inline int64_t written_of(const Cost& c, DataClass d) {
+  return c.written_bytes[static_cast<size_t>(d)];
+}
 
 }  // namespace ridge

@@ -138,12 +138,52 @@ TEST(Verdict, A25_a_metered_loss_is_charged_once_and_never_beyond_what_is_left) 
   EXPECT_DOUBLE_EQ(v.loss(Loss::kUnexplained), 0);
 }
 
+TEST(Verdict, A46_a_step_of_more_sequences_is_never_predicted_shorter_nor_a_token_dearer) {
+  // T8's decode steps with 2,048 of context, priced call by call, where reading binds first and then
+  // arithmetic.
+  const ThreadCeilings c = flat(4.5e12, 700e12);
+  ShapesModel t8;
+  t8.layers = 1;
+  double before_us = 0, before_rate = 0;
+  int compute_bound = 0;
+  for (const int64_t b :
+       {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65, 100, 128, 255, 256, 257, 400, 511, 512}) {
+    ShapesOnlyDevice device;
+    const auto plan = t8.plan(device, {.decodes = b, .prefills = 0, .prefill_tokens = 0, .logit_rows = b});
+    plan->set_counter("decode_pairs", b * 2048), plan->set_counter("decode_keys", b * 2048);
+    plan->set_counter("tokens_written", b);
+    plan->set_chunks("decode", std::vector<QueryChunk>(static_cast<size_t>(b), {2047, 1}));
+    double step_us = 0;
+    for (size_t i = 0; i < plan->calls().size(); ++i) {
+      const Verdict v = judge(plan->cost(i), c, measured(0));
+      step_us += v.limit_us;
+      compute_bound += v.bound == Bound::kCompute;
+    }
+    ASSERT_GE(step_us, before_us * (1 - 1e-12)) << b;
+    const double rate = static_cast<double>(b) / step_us;
+    ASSERT_GE(rate, before_rate * (1 - 1e-12)) << b << ": tokens a second fall, and no term says why";
+    before_us = step_us, before_rate = rate;
+  }
+  EXPECT_GT(compute_bound, 0) << "both sides of the roofline are met";
+}
+
 TEST(Verdict, A25_padding_that_was_executed_is_a_loss_of_shape) {
   Cost c;
   c.flops[size_t(Engine::kF32)] = 1000000, c.executed_flops[size_t(Engine::kF32)] = 1500000;
   const Verdict v = judge(c, flat(1e12, 1e10), measured(200));
   EXPECT_DOUBLE_EQ(v.compute_us, 100);
   EXPECT_NEAR(v.loss(Loss::kShape), 50, 1e-9);
+  EXPECT_NEAR(v.loss(Loss::kUnexplained), 50, 1e-9);
+}
+
+TEST(Verdict, A25_padding_that_hides_behind_memory_is_no_loss) {
+  Cost c;
+  c.flops[size_t(Engine::kF32)] = 1000000, c.executed_flops[size_t(Engine::kF32)] = 1500000;
+  c.read_bytes[size_t(DataClass::kKv)] = 120000000;
+  const Verdict v = judge(c, flat(1e12, 1e10), measured(200));
+  EXPECT_EQ(v.bound, Bound::kFarMemory);
+  EXPECT_DOUBLE_EQ(v.limit_us, 120);
+  EXPECT_NEAR(v.loss(Loss::kShape), 30, 1e-9) << "150 us of arithmetic, 120 of which were waited for anyway";
   EXPECT_NEAR(v.loss(Loss::kUnexplained), 50, 1e-9);
 }
 

@@ -21,6 +21,34 @@ Status check_sequence(const char* op, const PagedAttention& a, int64_t sequence,
   return {};
 }
 
+int64_t tiled_scores(const PagedAttention& a, int64_t rows, int64_t keys) {
+  const int64_t kv_heads = a.k_pages.dim(1), group = kv_heads > 0 ? a.q.dim(1) / kv_heads : 0;
+  int64_t tiles = 0;
+  for (const QueryChunk& c : *a.chunks)
+    for (int64_t row = 0; row < c.tokens * group; row += rows) {
+      const int64_t first = c.past + row / group;
+      const int64_t last = c.past + (std::min(row + rows, c.tokens * group) - 1) / group;
+      if (last < 0) continue;
+      tiles += visible_keys(last, a.window).last / keys - visible_keys(first, a.window).first / keys;
+      tiles += visible_keys(last, a.window).last % keys != 0;
+    }
+  return kv_heads * tiles * rows * keys;
+}
+
+int64_t visible_scores(const PagedAttention& a) {
+  int64_t pairs = 0;
+  for (const QueryChunk& c : *a.chunks) pairs += causal_pairs(c.past, c.tokens, a.window);
+  return a.q.dim(1) * pairs;
+}
+
+uint64_t chunks_key(const PagedAttention& a) {
+  if (a.chunks == nullptr) return 0;
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, by words
+  for (const QueryChunk& c : *a.chunks)
+    for (const int64_t word : {c.past, c.tokens}) hash = (hash ^ static_cast<uint64_t>(word)) * 0x100000001b3;
+  return hash;
+}
+
 std::string cpu_declines(const PagedAttention& a) {
   if (!a.q.rows_are_dense() || !a.o.rows_are_dense()) return "q or o has strides along head_dim: copy it";
   if (!a.k_pages.rows_are_dense() || !a.v_pages.rows_are_dense())

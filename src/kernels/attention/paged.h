@@ -2,6 +2,10 @@
 // Attention over a paged KV cache: the problem that attention_prefill and attention_decode share. How it is
 // computed: block.h, walk.h; why so: src/ops/attention_prefill/README.md.
 
+#include <memory>
+#include <vector>
+
+#include "account/cost.h"
 #include "base/status.h"
 #include "tensor/tensor.h"
 
@@ -20,7 +24,19 @@ struct PagedAttention {
   float scale = 1.0f;
   int64_t window = 0;    // a query sees at most so many keys, its own included; 0: all before it
   float softcap = 0.0f;  // scores become softcap * tanh(score / softcap); 0: as they are
+  // The sequences' queries as the host knows them, which whoever writes the call keeps up to date: from them
+  // follow the operations that a kernel executes for nothing. Null: unknown, and none are counted.
+  std::shared_ptr<const std::vector<QueryChunk>> chunks;
 };
+
+/// Scores that a kernel computes which takes the query rows of a kv head (query x head, heads innermost) in
+/// blocks of `rows` and keys in tiles of `keys` from multiples of it on: every row of a block with every key
+/// of each tile that any of them sees. Over all heads.
+int64_t tiled_scores(const PagedAttention& a, int64_t rows, int64_t keys);
+/// Scores that causality and window allow, over all heads.
+int64_t visible_scores(const PagedAttention& a);
+/// A hash of the chunks; 0 where they are unknown.
+uint64_t chunks_key(const PagedAttention& a);
 
 /// The keys that a query at `position` sees: [first, last). Nothing before position 0.
 struct KeyRange {

@@ -9,6 +9,7 @@
 
 #include <atomic>
 
+#include "base/stop.h"
 #include "kernels/attention/block.h"
 #include "kernels/attention/paged.h"
 #include "runtime/cpu/cpu_device.h"
@@ -337,7 +338,8 @@ class ItemCursor {
 };
 
 /// body(sequence, item of it) for every item, each thread taking the next one when it is free. `bytes`: see
-/// CpuStream::threads_for. Which thread runs an item never changes its result.
+/// CpuStream::threads_for. Which thread runs an item never changes its result. Ends early once a stop is
+/// requested.
 template <class ItemsOf, class Body>
 void for_each_item(CpuStream& stream, int64_t sequences, double bytes, const ItemsOf& items_of,
                    const Body& body) {
@@ -345,7 +347,8 @@ void for_each_item(CpuStream& stream, int64_t sequences, double bytes, const Ite
   stream.team().run(stream.threads_for(bytes), [&](int) {
     ItemCursor cursor(sequences, items_of);
     int64_t sequence, within;
-    while (cursor.find(next.fetch_add(1, std::memory_order_relaxed), &sequence, &within))
+    // A long prompt's call takes seconds; who runs it looks at the stop after it.
+    while (!stop_requested() && cursor.find(next.fetch_add(1, std::memory_order_relaxed), &sequence, &within))
       body(sequence, within);
   });
 }

@@ -18,6 +18,7 @@ void prepare(A& a, const Dims& d, Random& random) {
   std::vector<int64_t> lengths;
   int64_t pages = d["pages"];
   a.pairs = a.keys = int64_t{0};
+  std::vector<QueryChunk> chunks;
   for (int64_t s = 0; s < d["sequences"]; ++s) {
     int64_t length = s == 0 ? room : s % 3 == 1 ? 0 : 1 + random.below(room);
     length = std::min(length, pages * d["page_size"]);
@@ -26,7 +27,9 @@ void prepare(A& a, const Dims& d, Random& random) {
     if (length == 0) continue;
     a.pairs.value += causal_pairs(length - 1, 1, a.window);
     a.keys.value += causal_keys(length - 1, 1, a.window);
+    chunks.push_back({length - 1, 1});
   }
+  a.chunks = std::make_shared<const std::vector<QueryChunk>>(std::move(chunks));
   a.scale = 1 / std::sqrt(static_cast<float>(d["head_dim"]));
   prepare_pages(a, random, lengths);
 }

@@ -4,6 +4,7 @@
 
 #include "kernels/attention/walk.h"
 #include "ops/attention_decode/attention_decode.h"
+#include "ops/paged_attention.h"
 #include "tensor/with_dtype.h"
 
 namespace ridge::RIDGE_ISA {
@@ -134,6 +135,9 @@ void attention_decode_cpu(Kernels<AttentionDecodeArgs>& kernels) {
   Kernel<AttentionDecodeArgs> kernel;
   kernel.name = "attention_decode_splits", kernel.declines = declines, kernel.run = run;
   kernel.workspace = workspace;
+  kernel.executed_flops = [](const AttentionDecodeArgs& a) {
+    return executed_attention(a, 1, simd::kLanes, 1, simd::kLanes);
+  };
   kernels.add(std::move(kernel));
 }
 

@@ -5,6 +5,7 @@
 #include "kernels/attention_decode.cuh"
 #include "ops/attention_decode/attention_decode.h"
 #include "ops/cuda_operands.cuh"
+#include "ops/paged_attention.h"
 #include "runtime/cuda/cuda_device.h"
 
 namespace ridge::cuda {
@@ -98,6 +99,17 @@ inline int64_t decode_workspace(const AttentionDecodeArgs& a) {
   });
 }
 
+/// Units of 8 query heads and stages of 16 keys; the matrix step has 16 rows, and f32 queries and weights are
+/// two terms. What causality hides is multiplied by a weight of 0.
+inline int64_t executed_decode(const AttentionDecodeArgs& a) {
+  if (a.chunks == nullptr) return 4 * a.pairs.get() * a.q.dim(1) * a.q.dim(2);
+  return with_decode_shape(a, [&]<class Traits>(Traits) {
+    constexpr int64_t kMatrixRows = 16, kTermsOfF32 = 2;
+    return 4 * tiled_scores(a, Traits::kRows, Traits::kStageKeys) * kMatrixRows / Traits::kRows *
+           kTermsOfF32 * a.q.dim(2);
+  });
+}
+
 template <class T>
 Status run_decode(Stream& stream, const AttentionDecodeArgs& a) {
   if (a.kv_length.dim(0) == 0 || a.q.dim(1) == 0) return {};
@@ -112,7 +124,7 @@ void add_decode(Kernels<AttentionDecodeArgs>& kernels, const char* name) {
   Kernel<AttentionDecodeArgs> kernel;
   kernel.name = name, kernel.declines = declines_decode<T>, kernel.run = run_decode<T>,
   kernel.workspace = decode_workspace;
-  kernel.engine = Engine::kBf16;
+  kernel.engine = Engine::kBf16, kernel.executed_flops = executed_decode;
   kernels.add(std::move(kernel));
 }
 

@@ -59,12 +59,16 @@ Status run(Stream& stream, const AttentionDecodeArgs& a) {
   });
 }
 
+int64_t executed(const AttentionDecodeArgs& a) {
+  return with_tile_shape(a, [&]<class Traits>(Traits) { return executed_tiles<Traits>(a); });
+}
+
 }  // namespace
 
 void attention_decode_tiles_cuda(Kernels<AttentionDecodeArgs>& kernels) {
   Kernel<AttentionDecodeArgs> kernel;
   kernel.name = "attention_tiles_split", kernel.declines = declines, kernel.run = run,
-  kernel.workspace = workspace;
+  kernel.workspace = workspace, kernel.executed_flops = executed;
   kernels.add(std::move(kernel));
 }
 

@@ -20,6 +20,7 @@ void prepare(A& a, const Dims& d, Random& random) {
   std::vector<int64_t> lengths;
   int64_t next = spare, left = d["tokens"] - 2 * spare, pages = d["pages"];
   a.pairs = a.keys = int64_t{0};
+  std::vector<QueryChunk> chunks;
   for (int64_t s = 0; s < sequences; ++s) {
     a.query_start.set(static_cast<double>(next), s);
     int64_t chunk = s + 1 == sequences ? left : left / 2;
@@ -33,8 +34,10 @@ void prepare(A& a, const Dims& d, Random& random) {
     const int64_t seeing = std::min(chunk, length);
     a.pairs.value += causal_pairs(length - seeing, seeing, a.window);
     a.keys.value += causal_keys(length - seeing, seeing, a.window);
+    chunks.push_back({length - seeing, seeing});
   }
   a.query_start.set(static_cast<double>(next), sequences);
+  a.chunks = std::make_shared<const std::vector<QueryChunk>>(std::move(chunks));
   a.scale = 1 / std::sqrt(static_cast<float>(d["head_dim"]));
   prepare_pages(a, random, lengths);
 }

@@ -4,6 +4,7 @@
 #include "account/cost.h"
 #include "kernels/attention/walk.h"
 #include "ops/attention_prefill/attention_prefill.h"
+#include "ops/paged_attention.h"
 #include "tensor/with_dtype.h"
 
 namespace ridge::RIDGE_ISA {
@@ -88,7 +89,12 @@ Status run(Stream& stream, const AttentionPrefillArgs& a) {
 }  // namespace
 
 void attention_prefill_cpu(Kernels<AttentionPrefillArgs>& kernels) {
-  kernels.add("attention_prefill_tiles", declines, run);
+  Kernel<AttentionPrefillArgs> kernel;
+  kernel.name = "attention_prefill_tiles", kernel.declines = declines, kernel.run = run;
+  kernel.executed_flops = [](const AttentionPrefillArgs& a) {
+    return executed_attention(a, 1, simd::kLanes, 1, simd::kLanes);
+  };
+  kernels.add(std::move(kernel));
 }
 
 }  // namespace ridge::RIDGE_ISA

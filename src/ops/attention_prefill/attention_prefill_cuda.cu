@@ -23,18 +23,30 @@ Status launch_prefill(Stream& stream, const AttentionPrefillArgs& a) {
       {static_cast<unsigned>(tiles), static_cast<unsigned>(call.kv_heads), 1});
 }
 
+template <class Body>
+auto with_tile_shape(const AttentionPrefillArgs& a, const Body& body) {
+  if (a.q.dim(2) <= 64) return body(TileTraits<64, 64, 64, 256>{});
+  if (a.q.dim(2) <= 128) return body(TileTraits<128, 64, 64, 256>{});
+  if (a.q.dim(2) <= 256) return body(TileTraits<256, 64, 64, 256>{});
+  return body(TileTraits<576, 16, 16, 128>{});
+}
+
 Status run(Stream& stream, const AttentionPrefillArgs& a) {
   if (a.q.elements() == 0 || a.kv_length.dim(0) == 0) return {};
-  if (a.q.dim(2) <= 64) return launch_prefill<TileTraits<64, 64, 64, 256>>(stream, a);
-  if (a.q.dim(2) <= 128) return launch_prefill<TileTraits<128, 64, 64, 256>>(stream, a);
-  if (a.q.dim(2) <= 256) return launch_prefill<TileTraits<256, 64, 64, 256>>(stream, a);
-  return launch_prefill<TileTraits<576, 16, 16, 128>>(stream, a);
+  return with_tile_shape(a, [&]<class Traits>(Traits) { return launch_prefill<Traits>(stream, a); });
+}
+
+int64_t executed(const AttentionPrefillArgs& a) {
+  return with_tile_shape(a, [&]<class Traits>(Traits) { return executed_tiles<Traits>(a); });
 }
 
 }  // namespace
 
 void attention_prefill_cuda(Kernels<AttentionPrefillArgs>& kernels) {
-  kernels.add("attention_tiles", declines, run);
+  Kernel<AttentionPrefillArgs> kernel;
+  kernel.name = "attention_tiles", kernel.declines = declines, kernel.run = run;
+  kernel.executed_flops = executed;
+  kernels.add(std::move(kernel));
 }
 
 }  // namespace ridge::cuda

@@ -13,12 +13,18 @@ namespace {
 
 /// Every third token stays, one source lies beyond the rows.
 void prepare(FeedTokensArgs& a, const Dims& d, Random& random) {
+  a.fed = int64_t{0};
   for (int64_t r = 0; r < d["rows"]; ++r) a.sampled.set(static_cast<double>(random.below(1 << 20)), r);
   for (int64_t t = 0; t < d["tokens"]; ++t) {
     a.ids.set(static_cast<double>(t), t);
     const bool stays = t % 3 == 2 || d["rows"] == 0;
     a.source.set(stays ? -1.0 : static_cast<double>(t == 4 ? d["rows"] : random.below(d["rows"])), t);
+    a.fed.value += !stays && t != 4;
   }
+}
+
+int64_t fed_tokens(const Dims& d) {
+  return d["fed"] < 0 ? d["tokens"] : d["fed"];
 }
 
 }  // namespace
@@ -27,11 +33,13 @@ Operator<FeedTokensArgs> describe_feed_tokens() {
   using A = FeedTokensArgs;
   Operator<A> op;
   op.name = "feed_tokens";
-  op.operands = {{"ids", &A::ids, kInOut, kIndices, "tokens", {kI32}},
+  op.operands = {{"ids", &A::ids, kInto, kIndices, "tokens", {kI32}},
                  {"source", &A::source, kIn, kIndices, "tokens", {kI32}},
                  {"sampled", &A::sampled, kIn, kIndices, "rows", {kI32}}};
   op.flops = [](const Dims&) { return int64_t{0}; };
-  op.touched = {{"sampled", [](const Dims& d) { return std::min(d["tokens"], d["rows"]); }}};
+  op.counts = {{"fed", &A::fed}};
+  op.touched = {{"ids", fed_tokens},
+                {"sampled", [](const Dims& d) { return std::min(fed_tokens(d), d["rows"]); }}};
   op.reference = feed_tokens_reference;
   op.case_dims = "tokens rows";
   op.cases = {{{0, 1}}, {{1, 0}}, {{1, 1}}, {{7, 3}}, {{300, 64}}, {{64, 64}, kBench}};

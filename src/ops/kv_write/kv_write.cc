@@ -1,6 +1,6 @@
 #include "ops/kv_write/kv_write.h"
 
-#include <vector>
+#include "ops/kv_slots.h"
 
 namespace ridge {
 
@@ -10,23 +10,8 @@ namespace {
 
 using A = KvWriteArgs;
 
-/// Distinct slots in an order of no pattern, every seventh token skipped.
 void prepare(A& a, const Dims& d, Random& random) {
-  std::vector<int64_t> free;
-  for (int64_t i = 0; i < d["pages"] * d["page_size"]; ++i) free.push_back(i);
-  int64_t written = 0;
-  for (int64_t t = 0; t < d["tokens"]; ++t) {
-    const auto left = static_cast<int64_t>(free.size());
-    if (t % 7 == 6 || left == 0) {
-      a.slots.set(-1, t);
-      continue;
-    }
-    const auto at = static_cast<size_t>(random.below(left));
-    a.slots.set(static_cast<double>(free[at]), t);
-    free[at] = free.back(), free.pop_back();
-    ++written;
-  }
-  a.written = written;
+  a.written = fill_slots(a.slots, d["pages"] * d["page_size"], 7, random);
 }
 
 bool scales_fit(const Tensor& pages, const Tensor& scale) {
@@ -56,16 +41,6 @@ double bound(const Judged<A>& judged, Tensor A::*out, int64_t page, int64_t head
   return 0;
 }
 
-int64_t written_of(const Dims& d) {
-  return d["written"] < 0 ? d["tokens"] : d["written"];
-}
-int64_t elements_of(const Dims& d) {
-  return written_of(d) * d["kv_heads"] * d["head_dim"];
-}
-int64_t scales_of(const Dims& d) {
-  return written_of(d) * d["kv_heads"];
-}
-
 }  // namespace
 
 Operator<A> describe_kv_write() {
@@ -74,16 +49,16 @@ Operator<A> describe_kv_write() {
   const std::vector<DType> stored = {kF32, kF16, kBF16, kI8};
   op.operands = {{"k", &A::k, kIn, kActivations, "tokens kv_heads head_dim", {kF32}},
                  {"v", &A::v, kIn, kActivations, "tokens kv_heads head_dim", {kF32}},
-                 {"k_pages", &A::k_pages, kInOut, kKv, "pages kv_heads page_size head_dim", stored},
-                 {"v_pages", &A::v_pages, kInOut, kKv, "pages kv_heads page_size head_dim", stored},
-                 {"k_scale", &A::k_scale, kInOut, kScales, "pages kv_heads page_size", {kF32}, true},
-                 {"v_scale", &A::v_scale, kInOut, kScales, "pages kv_heads page_size", {kF32}, true},
+                 {"k_pages", &A::k_pages, kInto, kKv, "pages kv_heads page_size head_dim", stored},
+                 {"v_pages", &A::v_pages, kInto, kKv, "pages kv_heads page_size head_dim", stored},
+                 {"k_scale", &A::k_scale, kInto, kScales, "pages kv_heads page_size", {kF32}, true},
+                 {"v_scale", &A::v_scale, kInto, kScales, "pages kv_heads page_size", {kF32}, true},
                  {"slots", &A::slots, kIn, kIndices, "tokens", {kI64}}};
   op.counts = {{"written", &A::written}};
   // Copies and conversions count no FLOPs.
   op.flops = [](const Dims&) { return int64_t{0}; };
-  op.touched = {{"k", elements_of},       {"v", elements_of},     {"k_pages", elements_of},
-                {"v_pages", elements_of}, {"k_scale", scales_of}, {"v_scale", scales_of}};
+  op.touched = {{"k", written_elements},       {"v", written_elements},     {"k_pages", written_elements},
+                {"v_pages", written_elements}, {"k_scale", written_scales}, {"v_scale", written_scales}};
   op.reference = kv_write_reference;
   op.case_dims = "tokens kv_heads head_dim pages page_size";
   op.cases = {{{0, 1, 8, 1, 1}},

@@ -7,8 +7,8 @@ namespace ridge {
 
 struct KvWriteArgs {
   Tensor k, v;              // in     [tokens, kv_heads, head_dim] f32
-  Tensor k_pages, v_pages;  // in-out [pages, kv_heads, page_size, head_dim] f32, f16, bf16, i8
-  Tensor k_scale, v_scale;  // in-out [pages, kv_heads, page_size] f32; with i8 pages, and only with them
+  Tensor k_pages, v_pages;  // into   [pages, kv_heads, page_size, head_dim] f32, f16, bf16, i8
+  Tensor k_scale, v_scale;  // into   [pages, kv_heads, page_size] f32; with i8 pages, and only with them
   Tensor slots;             // in     [tokens] i64: page * page_size + offset in the page; -1 skips the token
   Count written;            // tokens whose slot is not -1, for the account; below 0 (the default): all
   KvWriteArgs() : written(-1) {}

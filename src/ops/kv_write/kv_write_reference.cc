@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/kv_slots.h"
 #include "ops/kv_write/kv_write.h"
 
 namespace ridge {
@@ -9,8 +10,8 @@ namespace {
 
 /// Row [t, head] of x into its slot.
 void write_row(const Tensor& x, const Tensor& pages, const Tensor& scale, int64_t t, int64_t head,
-               int64_t slot) {
-  const int64_t page = slot / pages.dim(2), offset = slot % pages.dim(2), head_dim = x.dim(2);
+               int64_t page, int64_t offset) {
+  const int64_t head_dim = x.dim(2);
   if (pages.dtype != kI8) {
     for (int64_t i = 0; i < head_dim; ++i) pages.set(x.f64(t, head, i), page, head, offset, i);
     return;
@@ -36,14 +37,12 @@ void write_row(const Tensor& x, const Tensor& pages, const Tensor& scale, int64_
 }  // namespace
 
 void kv_write_reference(const KvWriteArgs& a) {
-  for (int64_t t = 0; t < a.slots.dim(0); ++t) {
-    const int64_t slot = a.slots.i64(t);
-    if (slot < 0) continue;
+  for_each_slot(a.slots, a.k_pages, [&](int64_t t, int64_t page, int64_t offset) {
     for (int64_t head = 0; head < a.k.dim(1); ++head) {
-      write_row(a.k, a.k_pages, a.k_scale, t, head, slot);
-      write_row(a.v, a.v_pages, a.v_scale, t, head, slot);
+      write_row(a.k, a.k_pages, a.k_scale, t, head, page, offset);
+      write_row(a.v, a.v_pages, a.v_scale, t, head, page, offset);
     }
-  }
+  });
 }
 
 }  // namespace ridge

@@ -1,6 +1,6 @@
 #include "ops/rope_kv_write/rope_kv_write.h"
 
-#include <vector>
+#include "ops/kv_slots.h"
 
 namespace ridge {
 
@@ -10,27 +10,14 @@ namespace {
 
 using A = RopeKvWriteArgs;
 
-/// Distinct slots in an order of no pattern, every fifth token skipped; positions far and near.
+/// Positions far and near.
 void prepare(A& a, const Dims& d, Random& random) {
-  std::vector<int64_t> free;
-  for (int64_t i = 0; i < d["pages"] * d["page_size"]; ++i) free.push_back(i);
-  int64_t written = 0;
-  for (int64_t t = 0; t < d["tokens"]; ++t) {
+  for (int64_t t = 0; t < d["tokens"]; ++t)
     a.positions.set(static_cast<double>(t == 0 ? 60000 : random.below(int64_t{1} << (t % 31))), t);
-    const auto left = static_cast<int64_t>(free.size());
-    if (t % 5 == 4 || left == 0) {
-      a.slots.set(-1, t);
-      continue;
-    }
-    const auto at = static_cast<size_t>(random.below(left));
-    a.slots.set(static_cast<double>(free[at]), t);
-    free[at] = free.back(), free.pop_back();
-    ++written;
-  }
   const auto pairs = static_cast<double>(a.frequencies.dim(0));
   for (int64_t i = 0; i < a.frequencies.dim(0); ++i)
     a.frequencies.set(std::pow(10000.0, -static_cast<double>(i) / pairs), i);
-  a.written = written;
+  a.written = fill_slots(a.slots, d["pages"] * d["page_size"], 5, random);
 }
 
 /// rope's bound for element d of a head of x.
@@ -53,13 +40,6 @@ double bound(const Judged<A>& judged, Tensor A::*out, int64_t i, int64_t j, int6
   return 0;
 }
 
-int64_t written_of(const Dims& d) {
-  return d["written"] < 0 ? d["tokens"] : d["written"];
-}
-int64_t elements_of(const Dims& d) {
-  return written_of(d) * d["kv_heads"] * d["head_dim"];
-}
-
 std::optional<A> fuse(const std::vector<const AnyCall*>& calls) {
   const AnyCall &rope_q = *calls[0], &rope_k = *calls[1], &write = *calls[2];
   A a;
@@ -67,6 +47,7 @@ std::optional<A> fuse(const std::vector<const AnyCall*>& calls) {
   a.k_pages = operand_of(write, "k_pages"), a.v_pages = operand_of(write, "v_pages");
   a.slots = operand_of(write, "slots"), a.positions = operand_of(rope_q, "positions");
   a.frequencies = operand_of(rope_q, "frequencies");
+  a.written = count_of(write, "written");
   a.interleaved = param_of(rope_q, "interleaved") != 0;
   a.magnitude = static_cast<float>(param_of(rope_q, "magnitude"));
   if (a.q.dtype != kF32 || operand_of(write, "k").data != a.k.data || a.q.data == a.k.data ||
@@ -88,8 +69,8 @@ Operator<A> describe_rope_kv_write() {
   op.operands = {{"q", &A::q, kInOut, kActivations, "tokens heads head_dim", {kF32}},
                  {"k", &A::k, kIn, kActivations, "tokens kv_heads head_dim", {kF32}},
                  {"v", &A::v, kIn, kActivations, "tokens kv_heads head_dim", {kF32}},
-                 {"k_pages", &A::k_pages, kInOut, kKv, "pages kv_heads page_size head_dim", stored},
-                 {"v_pages", &A::v_pages, kInOut, kKv, "pages kv_heads page_size head_dim", stored},
+                 {"k_pages", &A::k_pages, kInto, kKv, "pages kv_heads page_size head_dim", stored},
+                 {"v_pages", &A::v_pages, kInto, kKv, "pages kv_heads page_size head_dim", stored},
                  {"slots", &A::slots, kIn, kIndices, "tokens", {kI64}},
                  {"positions", &A::positions, kIn, kIndices, "tokens", {kI32, kI64}},
                  {"frequencies", &A::frequencies, kIn, kScales, "pairs", {kF32}}};
@@ -97,10 +78,10 @@ Operator<A> describe_rope_kv_write() {
   op.params = {{"interleaved", &A::interleaved}, {"magnitude", &A::magnitude}};
   // Two products and a sum for each rotated element.
   op.flops = [](const Dims& d) { return d["tokens"] * (d["heads"] + d["kv_heads"]) * 2 * d["pairs"] * 3; };
-  op.touched = {{"k", elements_of},
-                {"v", elements_of},
-                {"k_pages", elements_of},
-                {"v_pages", elements_of},
+  op.touched = {{"k", written_elements},
+                {"v", written_elements},
+                {"k_pages", written_elements},
+                {"v_pages", written_elements},
                 {"q", [](const Dims& d) { return d["tokens"] * d["heads"] * 2 * d["pairs"]; }}};
   op.reference = rope_kv_write_reference;
   op.case_dims = "tokens heads kv_heads head_dim pairs pages page_size";

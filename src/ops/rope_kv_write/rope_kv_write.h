@@ -8,7 +8,7 @@ namespace ridge {
 struct RopeKvWriteArgs {
   Tensor q;                 // in-out [tokens, heads, head_dim] f32
   Tensor k, v;              // in     [tokens, kv_heads, head_dim] f32
-  Tensor k_pages, v_pages;  // in-out [pages, kv_heads, page_size, head_dim] f32, f16, bf16
+  Tensor k_pages, v_pages;  // into   [pages, kv_heads, page_size, head_dim] f32, f16, bf16
   Tensor slots;  // in     [tokens] i64: page * page_size + offset in the page; -1 skips the token's k and v
   Tensor positions;    // in     [tokens] i32, i64
   Tensor frequencies;  // in     [pairs] f32, radians per position

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <vector>
 
+#include "ops/kv_slots.h"
 #include "ops/rope_kv_write/rope_kv_write.h"
 
 namespace ridge {
@@ -25,21 +26,20 @@ double rotated(const RopeKvWriteArgs& a, const Tensor& x, int64_t t, int64_t h, 
 }  // namespace
 
 void rope_kv_write_reference(const RopeKvWriteArgs& a) {
-  const int64_t head_dim = a.q.dim(2), page_size = a.k_pages.dim(2);
+  const int64_t head_dim = a.q.dim(2);
+  for_each_slot(a.slots, a.k_pages, [&](int64_t t, int64_t page, int64_t offset) {
+    for (int64_t h = 0; h < a.k.dim(1); ++h)
+      for (int64_t d = 0; d < head_dim; ++d) {
+        a.k_pages.set(rotated(a, a.k, t, h, d), page, h, offset, d);
+        a.v_pages.set(a.v.f64(t, h, d), page, h, offset, d);
+      }
+  });
   std::vector<double> row(static_cast<size_t>(head_dim));
-  for (int64_t t = 0; t < a.q.dim(0); ++t) {
+  for (int64_t t = 0; t < a.q.dim(0); ++t)
     for (int64_t h = 0; h < a.q.dim(1); ++h) {
       for (int64_t d = 0; d < head_dim; ++d) row[static_cast<size_t>(d)] = rotated(a, a.q, t, h, d);
       for (int64_t d = 0; d < head_dim; ++d) a.q.set(row[static_cast<size_t>(d)], t, h, d);
     }
-    const int64_t slot = a.slots.i64(t);
-    if (slot < 0 || slot >= a.k_pages.dim(0) * page_size) continue;
-    for (int64_t h = 0; h < a.k.dim(1); ++h)
-      for (int64_t d = 0; d < head_dim; ++d) {
-        a.k_pages.set(rotated(a, a.k, t, h, d), slot / page_size, h, slot % page_size, d);
-        a.v_pages.set(a.v.f64(t, h, d), slot / page_size, h, slot % page_size, d);
-      }
-  }
 }
 
 }  // namespace ridge
