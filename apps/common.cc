@@ -38,6 +38,11 @@ void CommonOptions::add_to(CLI::App& cli, bool needs_model) {
 Result<SessionOptions> CommonOptions::session() const {
   SessionOptions o;
   if (threads < 0) return invalid_argument("--threads is ", threads, ": use 1 or more");
+  if (context < 0) return invalid_argument("--context is ", context, ": use 1 or more, or 0 for the model's");
+  if (page_size < 1 || page_size > KvPool::kMostTokensOfPage)
+    return invalid_argument("--page-size is ", page_size, ": use 1 to ", KvPool::kMostTokensOfPage,
+                            " tokens");
+  if (prefill_tokens < 1) return invalid_argument("--prefill-tokens is ", prefill_tokens, ": use 1 or more");
   o.device.backend = device;
   o.device.cpu.threads = threads;
   RIDGE_TRY(apply_names({isa, activations, kv, without_fusions}, "--", &o));

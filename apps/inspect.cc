@@ -6,7 +6,6 @@
 
 #include "engine/memory_plan.h"
 #include "formats/gguf_weights.h"
-#include "formats/tokenizer_gguf.h"
 #include "verbs.h"
 
 namespace ridge::app {
@@ -14,25 +13,6 @@ namespace ridge::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// What would be refused, each with its reason; empty when the file runs.
-std::vector<std::string> refusals(const GgufFile& file, const std::string& assume_pre) {
-  std::vector<std::string> out;
-  const auto config = read_decoder_config(file);
-  if (!config.ok()) out.push_back(config.status().message());
-  bool known = false;
-  if (const auto name = file.get_string("general.architecture"); name.ok())
-    for (const Architecture& a : architectures()) known |= *name == a.name;
-  if (!known) out.push_back("the architecture is not supported");
-  const auto tokenizer = load_tokenizer(file, {assume_pre});
-  if (!tokenizer.ok()) out.push_back(tokenizer.status().message());
-  if (const auto source = file.find_string("tokenizer.chat_template"); source.ok() && *source)
-    if (const auto parsed = ChatTemplate::parse(std::string(**source)); !parsed.ok())
-      out.push_back(parsed.status().within("tokenizer.chat_template").message());
-  for (const GgufTensor& t : file.tensors())
-    if (!t.type->dtype) out.push_back(file.tensor(t.name).status().message());
-  return out;
-}
 
 Json memory_json(const MemoryPlan& plan) {
   return {{"weights_bytes", plan.weights},
@@ -58,16 +38,11 @@ Json describe(const GgufFile& file, const SessionOptions& o) {
   }
   for (const auto& [name, total] : types)
     j["types"][name] = {{"tensors", total.first}, {"bytes", total.second}};
-  std::vector<std::string> refused = refusals(file, o.assume_pre);
-  if (const auto config = read_decoder_config(file); config.ok()) {
-    const auto plan = plan_memory(file, *config, o.engine);
-    const auto room = memory_room();
-    if (plan.ok()) j["memory"] = memory_json(*plan);
-    const Status fits = !plan.ok() ? plan.status() : room.ok() ? check_memory_plan(*plan, *room) : Status();
-    if (!fits.ok()) refused.push_back(fits.message());
-  }
+  if (const auto config = read_decoder_config(file); config.ok())
+    if (const auto plan = plan_memory(file, *config, o.engine); plan.ok()) j["memory"] = memory_json(*plan);
   if (const auto t = file.find_string("tokenizer.chat_template"); t.ok() && *t) j["chat_template"] = **t;
-  j["refused"] = refused;
+  j["refused"] = Json::array();
+  for (const Status& reason : Session::refusals(file, o)) j["refused"].push_back(reason.message());
   return j;
 }
 

@@ -2,25 +2,23 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 
+#include "base/stop.h"
 #include "numbers.h"
 #include "verbs.h"
 
 namespace ridge::app {
 
-namespace {
-volatile std::sig_atomic_t g_interrupted = 0;
-}
-
 bool interrupted() {
-  return g_interrupted != 0;
+  return stop_requested();
 }
 void watch_interrupts() {
   struct sigaction action = {};
   // The second Ctrl-C ends the program at once.
-  action.sa_handler = [](int) { g_interrupted = 1; };
+  action.sa_handler = [](int) { request_stop(); };
   // Without SA_RESTART, so that a chat waiting for a line ends too.
   action.sa_flags = SA_RESETHAND;
   sigaction(SIGINT, &action, nullptr);
@@ -31,6 +29,10 @@ bool stderr_is_terminal() {
 }
 bool stdout_is_terminal() {
   return isatty(STDOUT_FILENO) != 0;
+}
+bool stdout_takes_colour() {
+  const char* const no = std::getenv("NO_COLOR");
+  return stdout_is_terminal() && (no == nullptr || *no == 0);
 }
 Status interruption() {
   return Status(Code::kCancelled, "interrupted");

@@ -62,6 +62,7 @@ Status run(const Options& o) {
       std::fprintf(stderr, "\r%3.0f %%  %-12s", 100 * share, what);
       if (share >= 1) std::fprintf(stderr, "\r%30s\r", "");
     };
+  if (!o.output.empty()) RIDGE_TRY(check_writable(o.output).within("--output"));
   DeviceOptions on;
   on.backend = o.device, on.cpu.threads = o.threads, on.cpu.isa = probe.isa;
   RIDGE_ASSIGN(const auto device, create_device(on));

@@ -3,10 +3,9 @@
 #include "lab/profile.h"
 
 #include <cstdio>
-#include <cstdlib>
-#include <ctime>
 
 #include "account/recorder.h"
+#include "base/clock.h"
 #include "base/files.h"
 #include "lab/probe.h"
 #include "lab/report.h"
@@ -26,6 +25,9 @@ struct Options {
 Status run(const Options& o) {
   RIDGE_ASSIGN(SessionOptions options, o.common.session());
   options.engine.max_sequences = std::max<int64_t>(1, o.workload.batch);
+  // Where results go is looked at before they cost a minute.
+  if (!o.report.empty()) RIDGE_TRY(check_writable(o.report).within("--report"));
+  if (!o.trace.empty()) RIDGE_TRY(check_writable(o.trace).within("--trace"));
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
   RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, session->device()));
   RIDGE_ASSIGN(const Profile profile, profile_workload(*session, machine, o.workload, command_line()));
@@ -34,8 +36,7 @@ Status run(const Options& o) {
   if (o.common.json)
     std::printf("%s\n", profile_json(profile).c_str());
   else
-    std::fputs(profile_text(profile, stdout_is_terminal() && std::getenv("NO_COLOR") == nullptr).c_str(),
-               stdout);
+    std::fputs(profile_text(profile, stdout_takes_colour()).c_str(), stdout);
   return {};
 }
 
@@ -60,12 +61,7 @@ Result<Profile> profile_workload(Session& session, const Machine& machine, const
   Profile profile = profiler.finish(machine, session.device().host_threads());
   profile.workload = describe_workload(session, prompt, workload);
   profile.command = command, profile.commit = built_commit();
-  char date[40];
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  profile.date = date;
+  profile.date = utc_now();
   return profile;
 }
 

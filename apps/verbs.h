@@ -60,6 +60,8 @@ bool interrupted();
 void watch_interrupts();
 bool stderr_is_terminal();
 bool stdout_is_terminal();
+/// A terminal, and NO_COLOR is not set or empty (no-color.org).
+bool stdout_takes_colour();
 
 /// A kCancelled Status for Ctrl-C.
 Status interruption();

@@ -188,6 +188,10 @@ Status OutputFile::commit() try {
   return resource_exhausted(kNoMemory);
 }
 
+Status check_writable(const std::string& path) {
+  return OutputFile::create(path).status();
+}
+
 Status write_file_atomically(const std::string& path, std::string_view bytes) try {
   RIDGE_ASSIGN(OutputFile file, OutputFile::create(path));
   RIDGE_TRY(file.write(bytes));

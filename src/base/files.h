@@ -81,6 +81,9 @@ class OutputFile {
   std::string pending_;  // small writes are gathered
 };
 
+/// What OutputFile::create would say of `path`, before long work whose result is to be written there.
+Status check_writable(const std::string& path);
+
 /// `bytes` become the content of `path`, or the old content stays. Errors as OutputFile.
 Status write_file_atomically(const std::string& path, std::string_view bytes);
 

@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/stop.h"
+
 namespace ridge {
 
 Status for_each_piece(int threads, int64_t pieces,
@@ -17,7 +19,7 @@ Status for_each_piece(int threads, int64_t pieces,
   const auto share = [&](int thread) {
     try {
       for (int64_t piece; (piece = next.fetch_add(1)) < pieces;) {
-        const Status status = work(piece, thread);
+        const Status status = stop_requested() ? check_stop() : work(piece, thread);
         if (status.ok()) continue;
         const std::lock_guard lock(mutex);
         if (failed.ok()) failed = status;

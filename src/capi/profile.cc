@@ -1,10 +1,9 @@
 // The account of a workload, and the machine that it is judged against.
 
-#include <ctime>
-
+#include "lab/profile.h"
+#include "base/clock.h"
 #include "capi/model.h"
 #include "lab/probe.h"
-#include "lab/profile.h"
 #include "lab/workload.h"
 
 using namespace ridge;
@@ -15,15 +14,6 @@ namespace {
 struct Plan {
   int64_t prompt_tokens = 128, output_tokens = 32, batch = 1;
 };
-
-std::string now_utc() {
-  char out[40];
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  std::strftime(out, sizeof out, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return out;
-}
 
 Result<Plan> plan_of(const ridge_workload& w, int64_t max_sequences) {
   Plan p;
@@ -119,7 +109,7 @@ ridge_status ridge_profile(ridge_model* model, const ridge_workload* workload, c
     profile.workload = workload_of(session, options, session.device().describe());
     profile.workload.prompt_tokens = plan.prompt_tokens, profile.workload.output_tokens = plan.output_tokens;
     profile.workload.batch = plan.batch;
-    profile.date = now_utc(), profile.commit = built_commit(), profile.command = "ridge_profile";
+    profile.date = utc_now(), profile.commit = built_commit(), profile.command = "ridge_profile";
     *json = new_string(profile_json(profile));
     return {};
   });

@@ -18,19 +18,29 @@ constexpr size_t kPlans = 16;
 constexpr size_t kRecordedPlans = 32;
 }  // namespace
 
-Result<std::unique_ptr<InferenceEngine>> InferenceEngine::create(Device& device, const Model& model,
-                                                                 const EngineOptions& wanted) {
+Result<EngineOptions> InferenceEngine::checked(const DecoderConfig& model, const EngineOptions& wanted) {
   EngineOptions o = wanted;
-  const DecoderConfig& c = model.config();
   if (o.max_sequences < 1 || o.max_sequences > limits::kBatchSequences)
     return invalid_argument("max_sequences is ", o.max_sequences, ": use 1 to ", limits::kBatchSequences);
   if (o.prefill_tokens < 1)
     return invalid_argument("prefill_tokens is ", o.prefill_tokens, ": use 1 or more");
-  if (o.kv.context == 0) o.kv.context = c.context;
-  if (o.kv.context > c.context)
-    return invalid_argument("context is ", o.kv.context, ", the model was made for ", c.context);
-  if (o.kv.page_size < 1) return invalid_argument("page_size is ", o.kv.page_size, ": use 1 to 4096");
+  if (o.kv.context < 0 || o.kv.context > model.context)
+    return invalid_argument("context is ", o.kv.context, ", the model was made for ", model.context,
+                            ": use 1 to ", model.context, ", or 0 for all of it");
+  if (o.kv.context == 0) o.kv.context = model.context;
+  if (o.kv.page_size < 1 || o.kv.page_size > KvPool::kMostTokensOfPage)
+    return invalid_argument("page_size is ", o.kv.page_size, ": use 1 to ", KvPool::kMostTokensOfPage,
+                            " tokens");
+  if (o.kv.pages < 0)
+    return invalid_argument("the KV cache has ", o.kv.pages,
+                            " pages: use 1 or more, or 0 for what all sequences take");
   if (o.kv.pages == 0) o.kv.pages = o.max_sequences * ceil_div(o.kv.context, o.kv.page_size);
+  return o;
+}
+
+Result<std::unique_ptr<InferenceEngine>> InferenceEngine::create(Device& device, const Model& model,
+                                                                 const EngineOptions& wanted) {
+  RIDGE_ASSIGN(const EngineOptions o, checked(model.config(), wanted));
   std::unique_ptr<InferenceEngine> engine(new InferenceEngine(device, model, o));
   RIDGE_ASSIGN(engine->pool_, KvPool::create(device, model.kv_shapes(), o.kv));
   RIDGE_ASSIGN(engine->stream_, device.create_stream());
@@ -237,7 +247,7 @@ Result<std::unique_ptr<StepPlan>> InferenceEngine::write_plan(const BatchShape& 
     FeedTokensArgs feed;
     feed.ids = plan->input("token_ids", kI32, {shape.tokens()});
     feed.source = plan->input("token_source", kI32, {shape.tokens()});
-    feed.sampled = ids;
+    feed.sampled = ids, feed.fed = plan->counter("tokens_fed");
     plan->call("tokens", feed);
   }
   model_->write_step(*plan, shape, pool_.pages(), options_.formats);
@@ -268,7 +278,10 @@ Result<InferenceEngine::Launched> InferenceEngine::launch(Batch batch, int64_t b
     after = [&](size_t call) { observer_->on_call(plan, call); };
   stream_->open_range("step");
   RIDGE_TRY(plan.upload(*stream_));
-  RIDGE_TRY(plan.run(*stream_, observer_ != nullptr ? &facts.calls : nullptr, after));
+  const Status ran = plan.run(*stream_, observer_ != nullptr ? &facts.calls : nullptr, after);
+  // What was queued before a stop may still read the inputs; nothing counts what it wrote.
+  if (ran.code() == Code::kCancelled) RIDGE_TRY(stream_->synchronize());
+  RIDGE_TRY(ran);
   RIDGE_TRY(plan.download(*stream_, options_.keep_logits));
   step.slot = static_cast<int>(launches_++ % 2);
   if (last_ids_.data() != nullptr && !batch.sampled.empty())
@@ -351,7 +364,8 @@ Status InferenceEngine::finish(Launched& step, std::vector<TokenEvent>* events) 
 Result<std::vector<TokenEvent>> InferenceEngine::step() {
   const int64_t begin_ns = now_ns();
   last_logits_ = {};
-  std::vector<TokenEvent> events, failed;  // the failed come last: they have no logits
+  std::vector<TokenEvent> events, failed = std::move(owed_);  // the failed come last: they have no logits
+  owed_.clear();
   std::optional<Launched> current = std::move(ahead_);
   ahead_.reset();
   if (!current) {
@@ -359,11 +373,16 @@ Result<std::vector<TokenEvent>> InferenceEngine::step() {
     Batch batch = schedule(&failed);
     while (batch.tokens() == 0 && failed.empty() && restart_youngest()) batch = schedule(&failed);
     if (batch.tokens() == 0) return failed;
-    RIDGE_ASSIGN(current, launch(std::move(batch), begin_ns));
+    auto launched = launch(std::move(batch), begin_ns);
+    if (launched.status().code() == Code::kCancelled) owed_ = std::move(failed);
+    RIDGE_ASSIGN(current, std::move(launched));
   }
   if (may_look_ahead(*current)) {
     ++steps_;
-    RIDGE_ASSIGN(ahead_, launch(schedule(&failed), now_ns()));
+    auto launched = launch(schedule(&failed), now_ns());
+    // One that a stop ended is the next step's matter: this one's tokens are still to come.
+    if (!launched.ok() && launched.status().code() != Code::kCancelled) return launched.status();
+    if (launched.ok()) ahead_ = launched.take();
   }
   RIDGE_TRY(finish(*current, &events));
   for (const TokenEvent& e : events)

@@ -68,12 +68,15 @@ class InferenceEngine {
   static Result<std::unique_ptr<InferenceEngine>> create(Device& device, const Model& model,
                                                          const EngineOptions& options);
   ~InferenceEngine();
+  /// The options with what they leave open filled in. Errors: kInvalidArgument naming option and value.
+  static Result<EngineOptions> checked(const DecoderConfig& model, const EngineOptions& options);
 
   /// Takes a request in. kInvalidArgument: an empty prompt, an id outside the vocabulary, a prompt that fills
   /// the context (both numbers are named), parameters out of range. Nothing is cut and nothing runs before
   /// step().
   Result<int64_t> submit(Request request);
-  /// One batch. Empty when idle. An error ends the engine's use: a kernel or device failed.
+  /// One batch. Empty when idle. An error ends the engine's use, a kernel or device failed, but for
+  /// kCancelled (a stop was requested): then the step did not happen, and the next one is it again.
   Result<std::vector<TokenEvent>> step();
   void cancel(int64_t request);
   bool idle() const { return sequences_.empty(); }
@@ -171,6 +174,7 @@ class InferenceEngine {
   std::vector<CachedPlan> plans_;
   int64_t steps_ = 0, corrupted_requests_ = 0;
   KvUse kv_peak_;
+  std::vector<TokenEvent> owed_;  // of requests that ended in a step that was cancelled
   StepObserver* observer_ = nullptr;
   Tensor last_logits_;
 };

@@ -6,19 +6,19 @@ namespace ridge {
 
 namespace {
 constexpr int64_t kAlign = 64;
+}  // namespace
 
-Status check_options(const KvOptions& o) {
+Status KvPool::check(const KvOptions& o) {
   for (const DType t : {o.k_type, o.v_type})
     if (t != kF32 && t != kF16 && t != kBF16 && t != kI8)
       return invalid_argument("KV format is ", dtype_name(t), ": use f32, f16, bf16 or i8");
-  if (o.page_size < 1 || o.page_size > 4096)
-    return invalid_argument("page_size is ", o.page_size, ": use 1 to 4096");
+  if (o.page_size < 1 || o.page_size > kMostTokensOfPage)
+    return invalid_argument("page_size is ", o.page_size, ": use 1 to ", kMostTokensOfPage);
   if (o.context < 1) return invalid_argument("context is ", o.context, ": use 1 or more");
   if (o.pages < 1 || o.pages > INT32_MAX)  // page tables are 32 bits wide
     return invalid_argument("the KV cache has ", o.pages, " pages: it needs 1 to ", INT32_MAX);
   return {};
 }
-}  // namespace
 
 int64_t KvPool::token_bytes(const std::vector<KvShape>& shapes, const KvOptions& o) {
   int64_t bytes = 0;
@@ -29,7 +29,7 @@ int64_t KvPool::token_bytes(const std::vector<KvShape>& shapes, const KvOptions&
 }
 
 Result<KvPool> KvPool::create(Device& device, const std::vector<KvShape>& shapes, const KvOptions& o) {
-  RIDGE_TRY(check_options(o));
+  RIDGE_TRY(check(o));
   KvPool pool;
   int64_t total = 0;
   // Offsets first, then one allocation: what the plan of memory says is what is allocated.

@@ -16,6 +16,10 @@ struct KvOptions {
 
 class KvPool {
  public:
+  static constexpr int64_t kMostTokensOfPage = 4096;
+  /// kInvalidArgument for a format, page size, context or number of pages that no cache has.
+  static Status check(const KvOptions& options);
+  /// Errors: those of check(); kResourceExhausted for what the device cannot give.
   static Result<KvPool> create(Device& device, const std::vector<KvShape>& shapes, const KvOptions& options);
   const KvPages& pages() const { return view_; }
   int64_t free_pages() const { return static_cast<int64_t>(free_.size()); }

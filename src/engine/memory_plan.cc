@@ -11,18 +11,13 @@ std::string MemoryPlan::str() const {
 }
 
 Result<MemoryPlan> plan_memory(const GgufFile& file, const DecoderConfig& c, const EngineOptions& options) {
-  KvOptions kv = options.kv;
-  if (kv.context == 0) kv.context = c.context;
-  if (kv.page_size < 1 || kv.context < 1 || options.max_sequences < 1 || kv.pages < 0)
-    return invalid_argument("a cache of ", options.max_sequences, " sequences, context ", kv.context,
-                            ", pages of ", kv.page_size, " tokens: each needs 1 or more");
+  RIDGE_ASSIGN(const EngineOptions checked, InferenceEngine::checked(c, options));
+  const KvOptions& kv = checked.kv;
   MemoryPlan p;
   p.weights = file.data_bytes();
   p.kv_token = KvPool::token_bytes(
       std::vector<KvShape>(static_cast<size_t>(c.layers), {c.kv_heads, c.head_dim, 0}), kv);
-  int64_t pages = kv.pages;
-  if ((pages == 0 && !checked_mul(options.max_sequences, ceil_div(kv.context, kv.page_size), &pages)) ||
-      !checked_mul(pages, kv.page_size, &p.kv_tokens) || !checked_mul(p.kv_tokens, p.kv_token, &p.kv) ||
+  if (!checked_mul(kv.pages, kv.page_size, &p.kv_tokens) || !checked_mul(p.kv_tokens, p.kv_token, &p.kv) ||
       !checked_add(p.weights, p.kv, &p.total))
     return resource_exhausted("the KV cache of ", options.max_sequences, " sequences of ", kv.context,
                               " tokens exceeds 2^63 bytes: lower --context");

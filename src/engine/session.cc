@@ -57,17 +57,68 @@ Result<tokenizer::AddedTokens> controls_of(const Tokenizer& t) {
   return controls;
 }
 
-/// Refuses a file whose weights and cache are more than the device may give, before any of it is read. A
-/// file without a sound configuration is the loader's to refuse.
-Status check_room(const GgufFile& file, const Device& device, const EngineOptions& options) {
-  const auto config = read_decoder_config(file);
-  const auto room = device.room();
-  if (!config.ok() || !room.ok()) return {};
-  RIDGE_ASSIGN(const MemoryPlan plan, plan_memory(file, *config, options));
-  return check_memory_plan(plan, *room).within(file.path());
+}  // namespace
+
+const std::vector<Session::Step>& Session::steps() {
+  static const std::vector<Step> steps = {
+      &Session::read_tokenizer, &Session::read_template,    &Session::make_device, &Session::check_room,
+      &Session::read_model,     &Session::check_vocabulary, &Session::make_engine};
+  return steps;
 }
 
-}  // namespace
+Status Session::read_tokenizer(const SessionOptions& options, Values) {
+  RIDGE_ASSIGN(Tokenizer tokenizer, load_tokenizer(*file_, {options.assume_pre}));
+  RIDGE_ASSIGN(controls_, controls_of(tokenizer));
+  tokenizer_ = std::move(tokenizer);
+  return {};
+}
+
+Status Session::read_template(const SessionOptions&, Values) {
+  RIDGE_ASSIGN(const auto source, file_->find_string("tokenizer.chat_template"));
+  if (!source) return {};
+  auto parsed = ChatTemplate::parse(std::string(*source));
+  if (!parsed.ok()) return parsed.status().within(text(file_->path(), ": tokenizer.chat_template"));
+  template_ = parsed.take();
+  return {};
+}
+
+Status Session::make_device(const SessionOptions& options, Values) {
+  RIDGE_ASSIGN(device_, create_device(options.device));
+  return {};
+}
+
+/// Refuses a file whose weights and cache are more than the device may give, before any of it is read. A
+/// file without a sound configuration is the loader's to refuse.
+Status Session::check_room(const SessionOptions& options, Values) {
+  if (device_ == nullptr) return {};
+  const auto config = read_decoder_config(*file_);
+  const auto room = device_->room();
+  if (!config.ok() || !room.ok()) return {};
+  RIDGE_ASSIGN(const MemoryPlan plan, plan_memory(*file_, *config, options.engine));
+  return check_memory_plan(plan, *room).within(file_->path());
+}
+
+Status Session::read_model(const SessionOptions&, Values values) {
+  if (device_ == nullptr) return {};
+  RIDGE_ASSIGN(model_, load_model(*device_, *file_, values));
+  return {};
+}
+
+Status Session::check_vocabulary(const SessionOptions&, Values) {
+  if (model_ == nullptr || !tokenizer_ || tokenizer_->vocab() == model_->config().vocab) return {};
+  return corrupt(file_->path(), ": the tokenizer has ", tokenizer_->vocab(), " tokens, the model ",
+                 model_->config().vocab);
+}
+
+Status Session::make_engine(const SessionOptions& options, Values values) {
+  if (model_ == nullptr) return {};
+  if (values == Values::kNone) {
+    RIDGE_ASSIGN(const EngineOptions checked, InferenceEngine::checked(model_->config(), options.engine));
+    return KvPool::check(checked.kv);
+  }
+  RIDGE_ASSIGN(engine_, InferenceEngine::create(*device_, *model_, options.engine));
+  return {};
+}
 
 Result<std::unique_ptr<Session>> Session::open(const std::string& path, const SessionOptions& options) {
   auto s = std::make_unique<Session>();
@@ -79,23 +130,23 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& path, const Se
     s->opened_ = std::make_unique<GgufFile>(std::move(file));
     s->file_ = s->opened_.get();
   }
-  RIDGE_ASSIGN(s->tokenizer_, load_tokenizer(*s->file_, {options.assume_pre}));
-  RIDGE_ASSIGN(s->controls_, controls_of(*s->tokenizer_));
-  RIDGE_ASSIGN(const auto source, s->file_->find_string("tokenizer.chat_template"));
-  if (source) {
-    auto parsed = ChatTemplate::parse(std::string(*source));
-    if (!parsed.ok()) return parsed.status().within(text(path, ": tokenizer.chat_template"));
-    s->template_ = parsed.take();
-  }
-  RIDGE_ASSIGN(s->device_, create_device(options.device));
-  RIDGE_TRY(check_room(*s->file_, *s->device_, options.engine));
-  RIDGE_ASSIGN(s->model_,
-               load_model(*s->device_, *s->file_, options.synthetic ? Values::kRandom : Values::kFile));
-  if (s->tokenizer_->vocab() != s->model_->config().vocab)
-    return corrupt(path, ": the tokenizer has ", s->tokenizer_->vocab(), " tokens, the model ",
-                   s->model_->config().vocab);
-  RIDGE_ASSIGN(s->engine_, InferenceEngine::create(*s->device_, *s->model_, options.engine));
+  for (const Step step : steps())
+    RIDGE_TRY((s.get()->*step)(options, options.synthetic ? Values::kRandom : Values::kFile));
   return s;
+}
+
+std::vector<Status> Session::refusals(const GgufFile& file, const SessionOptions& options) {
+  Session s;
+  s.file_ = &file;
+  std::vector<Status> reasons;
+  for (const Step step : steps())
+    if (Status status = (s.*step)(options, Values::kNone); !status.ok()) {
+      // An option may be two steps' business.
+      bool told = false;
+      for (const Status& reason : reasons) told |= reason.message() == status.message();
+      if (!told) reasons.push_back(std::move(status));
+    }
+  return reasons;
 }
 
 std::vector<std::string> prompt_warnings(const Tokenizer& tokenizer, std::string_view prompt, bool add_bos) {

@@ -37,6 +37,11 @@ class Session {
   /// Opens and loads. Errors: those of each part, each naming file, key or option, value and remedy.
   static Result<std::unique_ptr<Session>> open(const std::string& path, const SessionOptions& options);
 
+  /// Why open() would not take this file with these options, in the order in which it would say so; empty: it
+  /// would. The steps of open() themselves, but that no weight is read and no memory taken; each that can be
+  /// taken is, so that all reasons are told and not the first alone.
+  static std::vector<Status> refusals(const GgufFile& file, const SessionOptions& options);
+
   const GgufFile& file() const { return *file_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const Model& model() const { return *model_; }
@@ -56,6 +61,18 @@ class Session {
   std::vector<int32_t> end_ids() const;
 
  private:
+  // Opening, step by step. With Values::kNone nothing is placed; a step without what it builds on does
+  // nothing.
+  using Step = Status (Session::*)(const SessionOptions& options, Values values);
+  static const std::vector<Step>& steps();
+  Status read_tokenizer(const SessionOptions& options, Values values);
+  Status read_template(const SessionOptions& options, Values values);
+  Status make_device(const SessionOptions& options, Values values);
+  Status check_room(const SessionOptions& options, Values values);
+  Status read_model(const SessionOptions& options, Values values);
+  Status check_vocabulary(const SessionOptions& options, Values values);
+  Status make_engine(const SessionOptions& options, Values values);
+
   std::unique_ptr<GgufFile> opened_;
   std::unique_ptr<SyntheticFile> synthetic_;
   const GgufFile* file_ = nullptr;  // one of the two

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "account/recorder.h"
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/pressure.h"
 #include "lab/probe_kernels.h"
@@ -24,15 +25,6 @@ ProbeLoops loops_of(Isa isa) {
   return isa == Isa::avx512 ? avx512::probe_loops()
          : isa == Isa::avx2 ? avx2::probe_loops()
                             : scalar::probe_loops();
-}
-
-std::string today() {
-  char out[40];
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  std::strftime(out, sizeof out, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return out;
 }
 
 /// Nanoseconds that this thread has had a core.
@@ -243,7 +235,7 @@ Result<Machine> probe_cpu(const ProbeOptions& options) {
   Machine m;
   const MachineIdentity id = this_machine(isa_name(device->target().isa));
   m.cpu = id.cpu, m.isa = id.isa, m.build = id.build, m.compiler = text("gcc-compatible ", __VERSION__);
-  m.commit = built_commit(), m.date = today(), m.cores = allowed_cores(), m.governor = governor();
+  m.commit = built_commit(), m.date = utc_now(), m.cores = allowed_cores(), m.governor = governor();
   if (getloadavg(&m.load, 1) != 1) m.load = 0;
   Probe probe(options, *device, std::move(memory));
   m.by_threads = probe.measure(threads > 1 ? std::vector<int>{1, threads} : std::vector<int>{1});
@@ -281,7 +273,7 @@ Result<Machine> probe_device(Device& device, const ProbeOptions& options) {
   Machine m;
   const MachineIdentity id = identity_of(device);
   m.cpu = id.cpu, m.isa = id.isa, m.build = id.build, m.compiler = text("gcc-compatible ", __VERSION__);
-  m.commit = RIDGE_COMMIT, m.date = today(), m.cores = allowed_cores(), m.governor = "as found";
+  m.commit = RIDGE_COMMIT, m.date = utc_now(), m.cores = allowed_cores(), m.governor = "as found";
   for (const Backend& b : backends())
     if (device.target().backend == b.name && b.probe != nullptr) RIDGE_TRY(b.probe(device, &m));
   if (m.by_threads.empty()) return declined("device ", device.target().backend, " has no probe");

@@ -1,5 +1,7 @@
 #include "models/config.h"
 
+#include <charconv>
+
 namespace ridge {
 
 namespace {
@@ -26,6 +28,46 @@ Result<int64_t> vocabulary(const GgufFile& file, const std::string& prefix) {
                    count, " entries");
   if (count < 1) return corrupt(file.path(), ": tokenizer.ggml.tokens is empty");
   return count;
+}
+
+/// A tensor "blk.N.…" whose layer the file says it has not got.
+Status check_layers(const GgufFile& file, const std::string& key, int64_t layers) {
+  for (const GgufTensor& t : file.tensors()) {
+    constexpr std::string_view kBlock = "blk.";
+    if (t.name.substr(0, kBlock.size()) != kBlock) continue;
+    const std::string_view rest = t.name.substr(kBlock.size());
+    int64_t layer = -1;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), layer);
+    if (error == std::errc() && end != rest.data() + rest.size() && *end == '.' && layer >= 0 &&
+        layer < layers)
+      continue;
+    return corrupt(file.path(), ": tensor ", printable(t.name), " is of no layer: ", key, " is ", layers,
+                   ", so layers are 0 to ", layers - 1);
+  }
+  return {};
+}
+
+/// Keys that change what a model computes, and that no architecture here takes into account: any but the
+/// neutral value would be answered wrongly.
+Status check_arithmetic(const GgufFile& file, const std::string& prefix) {
+  for (const char* key : {"expert_count", "expert_used_count"}) {
+    RIDGE_ASSIGN(const auto experts, file.find_i64(prefix + key));
+    if (experts && *experts != 0)
+      return declined(file.path(), ": ", prefix, key, " is ", *experts,
+                      ": mixtures of experts are not supported");
+  }
+  constexpr std::pair<const char*, float> kNeutral[] = {
+      {"attn_logit_softcapping", 0.0f},  {"final_logit_softcapping", 0.0f},
+      {"attention.clamp_kqv", 0.0f},     {"attention.max_alibi_bias", 0.0f},
+      {"attention.scale", 0.0f},         {"logit_scale", 1.0f},
+      {"embedding_scale", 1.0f},         {"residual_scale", 1.0f},
+      {"rope.scaling.attn_factor", 1.0f}};
+  for (const auto& [key, neutral] : kNeutral) {
+    RIDGE_ASSIGN(const auto value, file.find_f32(prefix + key));
+    if (value && *value != neutral && *value != 0)
+      return declined(file.path(), ": ", prefix, key, " is ", *value, ": not supported");
+  }
+  return {};
 }
 
 Status read_rope(const GgufFile& file, const std::string& prefix, DecoderConfig* c) {
@@ -81,13 +123,10 @@ Result<DecoderConfig> read_decoder_config(const GgufFile& file) {
   RIDGE_ASSIGN(c.vocab, vocabulary(file, prefix));
   RIDGE_ASSIGN(c.epsilon, file.get_f32(prefix + "attention.layer_norm_rms_epsilon"));
   if (!(c.epsilon >= 0))
-    return corrupt(file.path(), ": layer_norm_rms_epsilon is ", c.epsilon, ", needs at least 0");
-  for (const char* key : {"expert_count", "expert_used_count"}) {
-    RIDGE_ASSIGN(const auto experts, file.find_i64(prefix + key));
-    if (experts && *experts != 0)
-      return declined(file.path(), ": ", prefix, key, " is ", *experts,
-                      ": mixtures of experts are not supported");
-  }
+    return corrupt(file.path(), ": ", prefix, "attention.layer_norm_rms_epsilon is ", c.epsilon,
+                   ", needs at least 0");
+  RIDGE_TRY(check_arithmetic(file, prefix));
+  RIDGE_TRY(check_layers(file, prefix + "block_count", c.layers));
   RIDGE_TRY(read_rope(file, prefix, &c));
   return c;
 }

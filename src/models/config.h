@@ -18,8 +18,9 @@ struct DecoderConfig {
 };
 
 /// Reads the common keys under `<architecture>.`; kCorrupt naming key, value and limit for what cannot be a
-/// model: no heads, heads that kv_heads do not divide, an empty vocabulary, more layers than limits.h allows
-/// …
+/// model: no heads, heads that kv_heads do not divide, an empty vocabulary, more layers than limits.h allows,
+/// a tensor of a layer beyond block_count …; kDeclined for a key that changes the arithmetic in a way that no
+/// architecture here computes.
 Result<DecoderConfig> read_decoder_config(const GgufFile& file);
 
 /// The rotary table that a file asks for. Errors: kCorrupt naming file and key, with what rope_frequencies

@@ -8,9 +8,9 @@ namespace ridge {
 
 namespace {
 
-struct Layer {
-  Tensor attention_norm, q_norm, k_norm, o, mlp_norm, down;
-  MatrixGroup qkv, gate_up;
+struct Layer : DecoderLayer {
+  Tensor q_norm, k_norm;
+  MatrixGroup qkv;
 };
 
 class Decoder final : public Model {
@@ -31,7 +31,8 @@ class Decoder final : public Model {
   DecoderConfig config_;
   RopeTable rope_;
   std::vector<Layer> layers_;
-  Tensor embedding_, norm_, head_, frequencies_;
+  DecoderEnds ends_;
+  Tensor frequencies_;
 };
 
 Status Decoder::load_layer(WeightStore& w, int64_t index) {
@@ -39,7 +40,7 @@ Status Decoder::load_layer(WeightStore& w, int64_t index) {
   const int64_t q_width = c.heads * c.head_dim, kv_width = c.kv_heads * c.head_dim;
   const std::string at = text("blk.", index, ".");
   Layer l;
-  RIDGE_ASSIGN(l.attention_norm, w.vector(at + "attn_norm.weight", c.hidden));
+  RIDGE_TRY(load_decoder_layer(w, c, index, &l));
   if (traits_.qk_norm) {
     RIDGE_ASSIGN(l.q_norm, w.vector(at + "attn_q_norm.weight", c.head_dim));
     RIDGE_ASSIGN(l.k_norm, w.vector(at + "attn_k_norm.weight", c.head_dim));
@@ -48,11 +49,6 @@ Status Decoder::load_layer(WeightStore& w, int64_t index) {
                                   {at + "attn_k.weight", kv_width},
                                   {at + "attn_v.weight", kv_width}},
                                  c.hidden));
-  RIDGE_ASSIGN(l.o, w.matrix(at + "attn_output.weight", c.hidden, q_width));
-  RIDGE_ASSIGN(l.mlp_norm, w.vector(at + "ffn_norm.weight", c.hidden));
-  RIDGE_ASSIGN(l.gate_up,
-               w.matrices({{at + "ffn_gate.weight", c.inner}, {at + "ffn_up.weight", c.inner}}, c.hidden));
-  RIDGE_ASSIGN(l.down, w.matrix(at + "ffn_down.weight", c.hidden, c.inner));
   layers_.push_back(std::move(l));
   return {};
 }
@@ -62,6 +58,11 @@ Result<std::unique_ptr<Model>> Decoder::load(std::unique_ptr<WeightStore> w, con
   model->traits_ = traits;
   DecoderConfig& c = model->config_;
   RIDGE_ASSIGN(c, read_decoder_config(w->file()));
+  const std::string window = c.architecture + ".attention.sliding_window";
+  RIDGE_ASSIGN(const auto tokens, w->file().find_i64(window));
+  if (tokens && *tokens > 0 && *tokens < c.context)
+    return declined(w->file().path(), ": ", window, " is ", *tokens, ", the context ", c.context,
+                    ": windows of this architecture are not supported");
   RIDGE_ASSIGN(model->rope_, rope_table(w->file(), c.rope));
   if (w->has("rope_freqs.weight")) {
     // Decoder 3's scaling as GGUF files carry it: a divisor for each pair.
@@ -74,13 +75,8 @@ Result<std::unique_ptr<Model>> Decoder::load(std::unique_ptr<WeightStore> w, con
     }
   }
   RIDGE_ASSIGN(model->frequencies_, w->constant("rope frequencies", model->rope_.frequencies));
-  RIDGE_ASSIGN(model->embedding_, w->matrix("token_embd.weight", c.vocab, c.hidden));
+  RIDGE_ASSIGN(model->ends_, load_ends(*w, c));
   for (int64_t i = 0; i < c.layers; ++i) RIDGE_TRY(model->load_layer(*w, i));
-  RIDGE_ASSIGN(model->norm_, w->vector("output_norm.weight", c.hidden));
-  model->head_ = model->embedding_;
-  if (w->has("output.weight")) {
-    RIDGE_ASSIGN(model->head_, w->matrix("output.weight", c.vocab, c.hidden));
-  }
   model->weights_ = std::move(w);
   return {std::move(model)};
 }
@@ -88,7 +84,7 @@ Result<std::unique_ptr<Model>> Decoder::load(std::unique_ptr<WeightStore> w, con
 void Decoder::write_step(StepPlan& plan, const BatchShape& batch, const KvPages& kv,
                          const StepFormats& formats) const {
   StepWriter step(plan, batch, kv, formats);
-  Tensor x = step.embed("embedding", embedding_, 1);
+  Tensor x = step.embed("embedding", ends_.embedding, 1);
   for (int64_t i = 0; i < config_.layers; ++i) {
     const Layer& l = layers_[static_cast<size_t>(i)];
     Activations in = step.norm_input(in_layer(i, "attention norm"), x, l.attention_norm, config_.epsilon);
@@ -114,10 +110,32 @@ void Decoder::write_step(StepPlan& plan, const BatchShape& batch, const KvPages&
     Activations inner = step.activations(step.silu_mul(in_layer(i, "silu_mul"), halves[0], halves[1]));
     x = step.add(in_layer(i, "mlp residual"), x, step.linear(in_layer(i, "down"), inner, l.down));
   }
-  step.logits(x, norm_, config_.epsilon, head_);
+  step.logits(x, ends_.norm, config_.epsilon, ends_.head);
 }
 
 }  // namespace
+
+Result<DecoderEnds> load_ends(WeightStore& w, const DecoderConfig& c) {
+  DecoderEnds ends;
+  RIDGE_ASSIGN(ends.embedding, w.matrix("token_embd.weight", c.vocab, c.hidden));
+  RIDGE_ASSIGN(ends.norm, w.vector("output_norm.weight", c.hidden));
+  ends.head = ends.embedding;
+  if (w.has("output.weight")) {
+    RIDGE_ASSIGN(ends.head, w.matrix("output.weight", c.vocab, c.hidden));
+  }
+  return ends;
+}
+
+Status load_decoder_layer(WeightStore& w, const DecoderConfig& c, int64_t index, DecoderLayer* l) {
+  const std::string at = text("blk.", index, ".");
+  RIDGE_ASSIGN(l->attention_norm, w.vector(at + "attn_norm.weight", c.hidden));
+  RIDGE_ASSIGN(l->o, w.matrix(at + "attn_output.weight", c.hidden, c.heads * c.head_dim));
+  RIDGE_ASSIGN(l->mlp_norm, w.vector(at + "ffn_norm.weight", c.hidden));
+  RIDGE_ASSIGN(l->gate_up,
+               w.matrices({{at + "ffn_gate.weight", c.inner}, {at + "ffn_up.weight", c.inner}}, c.hidden));
+  RIDGE_ASSIGN(l->down, w.matrix(at + "ffn_down.weight", c.hidden, c.inner));
+  return {};
+}
 
 Result<std::unique_ptr<Model>> load_decoder(std::unique_ptr<WeightStore> weights,
                                             const DecoderTraits& traits) {

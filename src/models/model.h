@@ -66,8 +66,8 @@ struct Architecture {
 /// All architectures, one a folder of models/.
 const std::vector<Architecture>& architectures();
 
-/// Loads the model of an open file. Errors: kDeclined naming an unknown architecture and those known; what
-/// the loader finds.
+/// Loads the model of an open file. Errors: kDeclined naming an unknown architecture and those known, or a
+/// tensor that the architecture has no use for; what the loader finds.
 Result<std::unique_ptr<Model>> load_model(Device& device, const GgufFile& file,
                                           Values values = Values::kFile);
 

@@ -23,6 +23,7 @@ constexpr int64_t kAlignment = 64;
 }  // namespace
 
 Result<std::byte*> WeightStore::place(int64_t bytes) {
+  if (values_ == Values::kNone) return nullptr;
   if (bytes > kSlabBytes / 4) {
     RIDGE_ASSIGN(Buffer own, device_->allocate(bytes));
     memory_.push_back(std::move(own));
@@ -39,12 +40,28 @@ Result<std::byte*> WeightStore::place(int64_t bytes) {
   return at;
 }
 
-Result<GgufTensor> WeightStore::checked(const std::string& name, const Shape& wanted) const {
+Result<GgufTensor> WeightStore::checked(const std::string& name, const Shape& wanted) {
   RIDGE_ASSIGN(GgufTensor t, file_->tensor(name));
+  taken_.insert(name);
   if (!(t.shape == wanted))
     return corrupt(file_->path(), ": tensor ", name, " has shape ", t.shape.str(),
                    ", the configuration wants ", wanted.str());
   return t;
+}
+
+Status WeightStore::check_all_taken() const {
+  const GgufTensor* first = nullptr;
+  int64_t others = -1;
+  for (const GgufTensor& t : file_->tensors()) {
+    if (taken_.count(t.name) > 0) continue;
+    if (first == nullptr) first = &t;
+    ++others;
+  }
+  if (first == nullptr) return {};
+  return declined(file_->path(), ": tensor ", printable(first->name), " ", first->shape.str(),
+                  " has no part in this architecture",
+                  others > 0 ? text(", nor have ", others, others == 1 ? " other" : " others") : "",
+                  ": without it the answers would be wrong");
 }
 
 namespace {
@@ -118,7 +135,7 @@ Result<MatrixGroup> WeightStore::matrices(const std::vector<std::pair<std::strin
   for (const GgufTensor& info : infos) {
     RIDGE_ASSIGN(const Tensor t, matrix_at(info, layout, memory));
     group.parts.push_back(t);
-    memory += stored_bytes(info, layout);
+    if (memory != nullptr) memory += stored_bytes(info, layout);
   }
   return group;
 }
@@ -151,7 +168,9 @@ Status WeightStore::read_rows(const GgufTensor& info, int64_t first, int64_t cou
 
 Result<Tensor> WeightStore::matrix_at(const GgufTensor& info, const PackedLayout* layout, std::byte* memory) {
   const int64_t rows = info.shape[0], columns = info.shape[1];
-  if (layout == nullptr || device_->host_visible()) {
+  if (values_ == Values::kNone) {
+    // Name, type and shape were what there is to check.
+  } else if (layout == nullptr || device_->host_visible()) {
     RIDGE_TRY(fill(info, layout, memory));
   } else {
     RIDGE_ASSIGN(Buffer packed, Buffer::allocate(layout->bytes(rows, columns), Pages::kHuge));
@@ -164,7 +183,7 @@ Result<Tensor> WeightStore::matrix_at(const GgufTensor& info, const PackedLayout
   return t;
 }
 
-Result<std::vector<float>> WeightStore::values(const std::string& name, int64_t elements) const {
+Result<std::vector<float>> WeightStore::values(const std::string& name, int64_t elements) {
   RIDGE_ASSIGN(const GgufTensor info, checked(name, {elements}));
   if (values_ == Values::kRandom) return std::vector<float>(static_cast<size_t>(elements), 1.0f);
   RIDGE_ASSIGN(Buffer raw, Buffer::allocate(info.bytes));
@@ -178,7 +197,7 @@ Result<std::vector<float>> WeightStore::values(const std::string& name, int64_t 
 Result<Tensor> WeightStore::constant(const std::string& name, const std::vector<float>& values) {
   const auto elements = static_cast<int64_t>(values.size());
   RIDGE_ASSIGN(std::byte* const memory, place(elements * 4));
-  RIDGE_TRY(device_->upload(memory, values.data(), elements * 4).within(name));
+  if (memory != nullptr) RIDGE_TRY(device_->upload(memory, values.data(), elements * 4).within(name));
   return Tensor(memory, kF32, {elements});
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // WeightStore: the tensors of a model on a device, each in the layout that its operator's kernels want.
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,8 @@ struct MatrixGroup {
 /// Where the values of a model come from.
 enum class Values : uint8_t {
   kFile,
-  kRandom  // the file says names, shapes and types alone: for speed at real size
+  kRandom,  // the file says names, shapes and types alone: for speed at real size
+  kNone     // nor is anything placed: whether a file loads, found out by what loads it
 };
 
 class WeightStore {
@@ -45,10 +47,14 @@ class WeightStore {
   /// A vector in f32 (norm weights, biases), decoded from whatever plain type it has.
   Result<Tensor> vector(const std::string& name, int64_t elements);
   /// The same on the host, for what the loader itself computes with.
-  Result<std::vector<float>> values(const std::string& name, int64_t elements) const;
+  Result<std::vector<float>> values(const std::string& name, int64_t elements);
   /// Numbers that the model computed, as an operand of its calls: [values].
   Result<Tensor> constant(const std::string& name, const std::vector<float>& values);
   bool has(const std::string& name) const { return file_->find_tensor(name) != nullptr; }
+
+  /// kDeclined, naming the first of the file's tensors that nothing asked for: a model that left one out
+  /// would answer, and wrongly.
+  Status check_all_taken() const;
 
   const std::vector<LoadedTensor>& loaded() const { return loaded_; }
   int64_t bytes() const;
@@ -67,7 +73,7 @@ class WeightStore {
   Result<Tensor> matrix_at(const GgufTensor& info, const PackedLayout* layout, std::byte* memory);
   /// Rows [first, first + count) as the file has them, or random ones.
   Status read_rows(const GgufTensor& info, int64_t first, int64_t count, std::byte* to) const;
-  Result<GgufTensor> checked(const std::string& name, const Shape& wanted) const;
+  Result<GgufTensor> checked(const std::string& name, const Shape& wanted);
   Device* device_;
   const GgufFile* file_;
   Values values_ = Values::kFile;
@@ -75,6 +81,7 @@ class WeightStore {
   std::byte* slab_ = nullptr;  // free part of the newest slab
   int64_t slab_left_ = 0;
   std::vector<LoadedTensor> loaded_;
+  std::set<std::string, std::less<>> taken_;  // names asked for
 };
 
 }  // namespace ridge

@@ -2,6 +2,7 @@
 
 #include "engine/engine.h"
 
+#include "base/stop.h"
 #include "engine/generate.h"
 
 namespace ridge {
@@ -22,6 +23,62 @@ void expect_refused(InferenceEngine& engine, const Request& r, Code code,
   for (const char* part : parts)
     EXPECT_NE(id.status().message().find(part), std::string::npos)
         << id.status().message() << " lacks " << part;
+}
+
+/// Asks for a stop when a call of a step has run.
+struct StopAfter final : StepObserver {
+  explicit StopAfter(size_t call) : wanted(call) {}
+  void on_step(const StepFacts&, const StepPlan&) override { ++steps; }
+  void on_stage(int64_t, Stage, int64_t, int64_t) override {}
+  bool wants_calls() const override { return true; }
+  void on_call(const StepPlan& plan, size_t call) override {
+    last = plan.calls().size() - 1;
+    if (call == std::min(wanted, last)) request_stop();
+  }
+  size_t wanted, last = 0;
+  int steps = 0;
+};
+
+TEST(Engine, a_stop_ends_a_step_between_two_calls_and_the_step_can_be_taken_again) {
+  TinyModel tiny;
+  const auto wanted = request(random_prompt(100, 4), 6), mate = request(random_prompt(30, 5), 9);
+  EngineOptions o = small(128, 16, 0, 2);
+  o.prefill_tokens = 48;
+  const auto plain = generate(*engine_for(tiny, o), {wanted, mate});
+  for (const size_t call : {size_t{0}, size_t{3}, size_t{11}, size_t{1000}})
+    for (const int steps : {0, 2, 5}) {  // a first chunk, a mixed step, decodes
+      SCOPED_TRACE(text("call ", call, " after ", steps, " steps"));
+      const auto engine = engine_for(tiny, o);
+      std::map<int64_t, Answer> answers;
+      std::vector<int64_t> ids;
+      for (const Request& r : {wanted, mate}) ids.push_back(*engine->submit(r));
+      for (int i = 0; i < steps; ++i) ASSERT_TRUE(take_step(*engine, &answers));
+      StopAfter stop(call);
+      engine->set_observer(&stop);
+      const auto stopped = engine->step();
+      engine->set_observer(nullptr);
+      ASSERT_FALSE(stopped.ok());
+      EXPECT_EQ(stopped.status().code(), Code::kCancelled) << stopped.status().message();
+      EXPECT_EQ(stop.steps, 0) << "the step counts for nothing";
+      EXPECT_EQ(engine->step().status().code(), Code::kCancelled) << "until the stop is withdrawn";
+      withdraw_stop();
+      while (!engine->idle()) ASSERT_TRUE(take_step(*engine, &answers));
+      expect_same(answers[ids[0]], plain[0], "the request");
+      expect_same(answers[ids[1]], plain[1], "its mate");
+      EXPECT_EQ(engine->kv().free_pages(), engine->kv().total_pages());
+    }
+}
+
+TEST(Engine, a_cancelled_request_after_a_stop_gives_its_pages_back) {
+  TinyModel tiny;
+  const auto engine = engine_for(tiny, small(128, 16, 0, 1));
+  const int64_t id = *engine->submit(request(random_prompt(100, 4), 6));
+  request_stop();
+  EXPECT_EQ(engine->step().status().code(), Code::kCancelled);
+  withdraw_stop();
+  engine->cancel(id);
+  EXPECT_TRUE(engine->idle());
+  EXPECT_EQ(engine->kv().free_pages(), engine->kv().total_pages());
 }
 
 TEST(Engine, I38_a_prompt_that_fills_the_context_is_refused_with_both_numbers) {

@@ -44,7 +44,9 @@ class ModelFile {
     TokenizerSpec t = small_bpe();
     if (f.edit) f.edit(&t);
     spec.vocab = static_cast<int64_t>(t.tokens.size());
+    const auto more = spec.extra;
     spec.extra = [&](GgufWriter* w) {
+      if (more) more(w);
       w->add_string("tokenizer.ggml.model", t.model);
       w->add_string("tokenizer.ggml.pre", t.pre);
       w->add_string_array("tokenizer.ggml.tokens", t.tokens);

@@ -165,6 +165,55 @@ TEST_P(Architectures, a_missing_key_or_tensor_is_named) {
   }
 }
 
+TEST_P(Architectures, layers_beyond_block_count_are_refused_with_tensor_and_number) {
+  TinySpec s = with_key(GetParam(), "block_count", 1);
+  refuses(s, Code::kCorrupt, {"tensor 'blk.1.attn_norm.weight'", "block_count is 1", "layers are 0 to 0"});
+  s = TinySpec();
+  s.architecture = GetParam();
+  const std::vector<float> one(256, 1.0f);
+  for (const char* name : {"blk.2.attn_norm.weight", "blk.7.unheard_of", "blk.-1.attn_norm.weight",
+                           "blk.x.weight", "blk.0", "blk.", "blk.99999999999999999999.weight"}) {
+    s.extra = [&](GgufWriter* w) { w->add_tensor(name, kF32, {256}, one.data()); };
+    refuses(s, Code::kCorrupt, {name, "block_count is 2"});
+  }
+}
+
+TEST_P(Architectures, a_tensor_that_the_architecture_has_no_use_for_is_refused_by_name) {
+  TinySpec s;
+  s.architecture = GetParam();
+  const std::vector<float> ones(256, 1.0f);
+  for (const char* name :
+       {"blk.1.attn_q.bias", "blk.0.attn_output.bias", "blk.0.ffn_gate_inp.weight", "output.bias",
+        "output_norm.bias", "rope_factors_long.weight", "v.patch_embd.weight"}) {
+    s.extra = [&](GgufWriter* w) { w->add_tensor(name, kF32, {256}, ones.data()); };
+    refuses(s, Code::kDeclined, {name, "[256]", "no part in this architecture"});
+  }
+  s.extra = [&](GgufWriter* w) {
+    for (const char* name : {"blk.0.attn_q.bias", "blk.0.attn_k.bias", "blk.1.attn_q.bias"})
+      w->add_tensor(name, kF32, {256}, ones.data());
+  };
+  refuses(s, Code::kDeclined, {"blk.0.attn_q.bias", "2 others"});
+}
+
+TEST(Gemma3, frequency_divisors_that_no_layer_takes_are_refused_by_name) {
+  TinySpec s;
+  s.architecture = "gemma3";
+  const std::vector<float> divisors(16, 8.0f);
+  s.extra = [&](GgufWriter* w) { w->add_tensor("rope_freqs.weight", kF32, {16}, divisors.data()); };
+  refuses(s, Code::kDeclined, {"rope_freqs.weight"});
+}
+
+TEST(Decoders, a_window_shorter_than_the_context_is_refused_where_no_layer_has_one) {
+  for (const char* architecture : {"llama", "qwen3"}) {
+    TinySpec s;
+    s.architecture = architecture;
+    s.extra = [&](GgufWriter* w) { w->add_u32(text(architecture, ".attention.sliding_window"), 64); };
+    refuses(s, Code::kDeclined, {"attention.sliding_window is 64", "context 512"});
+    s.extra = [&](GgufWriter* w) { w->add_u32(text(architecture, ".attention.sliding_window"), 512); };
+    EXPECT_NE(TinyModel(s).model, nullptr) << "it hides nothing";
+  }
+}
+
 TEST_P(Architectures, a_tensor_of_another_shape_is_refused_with_both_shapes) {
   TinySpec s;
   s.architecture = GetParam();

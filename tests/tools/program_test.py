@@ -24,10 +24,15 @@ class Program(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
-        cls.model = os.path.join(cls.folder.name, "tiny.gguf")
-        subprocess.run([sys.executable, "-B", str(ROOT / "tools" / "make_synthetic.py"), cls.model, "--layers", "1", "--hidden", "64",
-                        "--inner", "128", "--heads", "2", "--kv-heads", "1", "--vocab", "512", "--chat-template", TEMPLATE],
+        cls.model = cls.synthetic("tiny.gguf", layers=1, hidden=64, inner=128, heads=2)
+
+    @classmethod
+    def synthetic(cls, name, **sizes):
+        path = os.path.join(cls.folder.name, name)
+        subprocess.run([sys.executable, "-B", str(ROOT / "tools" / "make_synthetic.py"), path, "--kv-heads", "1", "--vocab", "512",
+                        "--chat-template", TEMPLATE, *(word for key, value in sizes.items() for word in (f"--{key}", str(value)))],
                        check=True, stdout=subprocess.DEVNULL)
+        return path
 
     def machine(self):
         """A machine file, measured once."""
@@ -126,7 +131,72 @@ class Program(unittest.TestCase):
         self.assertEqual(len(run.stdout.splitlines()), 2)
         self.assertIn("1 of 3 lines", run.stderr)
 
-    def test_I61_control_c_ends_a_chat_that_waits_for_a_line(self):
+    def test_options_out_of_range_are_named_as_they_are_written(self):
+        run = ("run", self.model, "-p", "hi")
+        for option, value, says in (("--page-size", "0", "use 1 to 4096"), ("--page-size", "5000", "use 1 to 4096"),
+                                    ("--context", "-1", "use 1 or more"), ("--prefill-tokens", "0", "use 1 or more")):
+            self.assertIn(says, self.ends(WRONG, f"{option} is {value}", *run, option, value).stderr)
+        self.ends(WRONG, "made for 8192: use 1 to 8192", *run, "--context", "9000")
+        self.ends(WRONG, "use 1 to 1024", *run, "-t", "1025")
+
+    def test_more_threads_than_cores_are_taken_and_said(self):
+        self.assertEqual(self.ends(DONE, "", "run", self.model, "-p", "hi", "-n", "2", "-t", "1", "--json").stderr, "")
+        many = len(os.sched_getaffinity(0)) + 1
+        self.ends(DONE, f"{many} threads, but mask and quota allow", "run", self.model, "-p", "hi", "-n", "2", "-t", str(many))
+
+    def test_where_results_go_is_looked_at_before_they_cost_a_minute(self):
+        folder = self.folder.name
+        begin = time.monotonic()
+        self.ends(WRONG, "--score: " + folder + " is not a file", "advise", self.model, "--score", folder)
+        self.ends(FAILED, "--score: ", "advise", self.model, "--score", os.path.join(self.model, "below", "score.jsonl"))
+        missing = os.path.join(folder, "missing", "report.html")
+        self.ends(FAILED, "--report: " + missing, "advise", self.model, "--report", missing)
+        self.ends(FAILED, "--report: " + missing, "profile", self.model, "--report", missing)
+        self.ends(WRONG, "--trace: " + folder, "profile", self.model, "--trace", folder)
+        self.ends(WRONG, "--output: " + folder, "probe", "-o", folder)
+        self.assertLess(time.monotonic() - begin, 20)
+        # Folders that the score lacks are made.
+        score = os.path.join(folder, "new", "folder", "score.jsonl")
+        self.ends(DONE, "", "advise", self.model, "--score", score, "--prompt-tokens", "8", "--output-tokens", "4", "--budget", "0.5",
+                  "--quality-tokens", "0", "--machine", self.machine())
+        self.assertTrue(os.path.exists(score))
+
+    def on_terminal(self, **environment):
+        """What `ridge profile` writes to a terminal."""
+        terminal, other = pty.openpty()
+        with subprocess.Popen([RIDGE, "profile", self.model, "--prompt-tokens", "8", "--output-tokens", "2", "--machine", self.machine()],
+                              stdout=other, stderr=subprocess.DEVNULL, env={**os.environ, **environment}) as run:
+            os.close(other)
+            seen = b""
+            try:
+                while piece := os.read(terminal, 65536):
+                    seen += piece
+            except OSError:  # the other end is closed
+                pass
+            self.assertEqual(run.wait(), DONE)
+        os.close(terminal)
+        return seen
+
+    def test_NO_COLOR_counts_when_it_is_set_and_not_empty(self):
+        self.assertNotIn(b"\x1b", self.on_terminal(NO_COLOR="1"))
+        self.assertIn(b"\x1b", self.on_terminal(NO_COLOR=""))
+
+    def test_control_c_ends_a_long_prompt_between_two_operators(self):
+        # One chunk of 7,000 tokens: seconds of work, in calls of milliseconds.
+        model = self.synthetic("larger.gguf", layers=24, hidden=512, inner=1536, heads=8)
+        with subprocess.Popen([RIDGE, "run", model, "--raw", "-p", "a" * 7000, "--prefill-tokens", "8192", "-n", "1"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+            time.sleep(1.5)
+            self.assertIsNone(run.poll(), "it was done before it could be interrupted")
+            begin = time.monotonic()
+            run.send_signal(signal.SIGINT)
+            out, _ = run.communicate(timeout=100)
+            took = time.monotonic() - begin
+        self.assertEqual((run.returncode, out), (INTERRUPTED, b""))
+        self.assertLess(took, 1, "seconds remained of the chunk")
+        print(f"Ctrl-C in a long prompt: {1e3 * took:.0f} ms")
+
+    def test_control_c_ends_a_chat_that_waits_for_a_line(self):
         pid, terminal = pty.fork()
         if pid == 0:
             os.execv(RIDGE, [RIDGE, "run", self.model])

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "models/blocks.h"
+#include "models/decoder.h"
 
 namespace ridge {
 
@@ -14,9 +15,8 @@ namespace {
 constexpr int64_t kWindowPattern = 6;  // every sixth layer is global
 constexpr float kLocalRopeBase = 10000.0f;
 
-struct Layer {
-  Tensor attention_norm, q, k, v, q_norm, k_norm, o, post_attention_norm, mlp_norm, down, post_mlp_norm;
-  MatrixGroup gate_up;
+struct Layer : DecoderLayer {
+  Tensor q, k, v, q_norm, k_norm, post_attention_norm, post_mlp_norm;
   bool local = false;
 };
 
@@ -40,7 +40,8 @@ class Gemma3 final : public Model {
   int64_t window_ = 0;
   RopeTable global_rope_, local_rope_;
   std::vector<Layer> layers_;
-  Tensor embedding_, norm_, head_, global_frequencies_, local_frequencies_;
+  DecoderEnds ends_;
+  Tensor global_frequencies_, local_frequencies_;
 };
 
 Status Gemma3::load_layers(WeightStore& w, int64_t pattern) {
@@ -50,18 +51,13 @@ Status Gemma3::load_layers(WeightStore& w, int64_t pattern) {
     const std::string at = text("blk.", i, ".");
     Layer l;
     l.local = (i + 1) % pattern != 0;
-    RIDGE_ASSIGN(l.attention_norm, w.vector(at + "attn_norm.weight", c.hidden));
+    RIDGE_TRY(load_decoder_layer(w, c, i, &l));
     RIDGE_ASSIGN(l.q, w.matrix(at + "attn_q.weight", q_width, c.hidden));
     RIDGE_ASSIGN(l.k, w.matrix(at + "attn_k.weight", kv_width, c.hidden));
     RIDGE_ASSIGN(l.v, w.matrix(at + "attn_v.weight", kv_width, c.hidden));
     RIDGE_ASSIGN(l.q_norm, w.vector(at + "attn_q_norm.weight", c.head_dim));
     RIDGE_ASSIGN(l.k_norm, w.vector(at + "attn_k_norm.weight", c.head_dim));
-    RIDGE_ASSIGN(l.o, w.matrix(at + "attn_output.weight", c.hidden, q_width));
     RIDGE_ASSIGN(l.post_attention_norm, w.vector(at + "post_attention_norm.weight", c.hidden));
-    RIDGE_ASSIGN(l.mlp_norm, w.vector(at + "ffn_norm.weight", c.hidden));
-    RIDGE_ASSIGN(l.gate_up,
-                 w.matrices({{at + "ffn_gate.weight", c.inner}, {at + "ffn_up.weight", c.inner}}, c.hidden));
-    RIDGE_ASSIGN(l.down, w.matrix(at + "ffn_down.weight", c.hidden, c.inner));
     RIDGE_ASSIGN(l.post_mlp_norm, w.vector(at + "post_ffw_norm.weight", c.hidden));
     layers_.push_back(l);
   }
@@ -87,13 +83,8 @@ Result<std::unique_ptr<Model>> Gemma3::load(std::unique_ptr<WeightStore> w) {
   RIDGE_ASSIGN(model->global_frequencies_, w->constant("rope frequencies", model->global_rope_.frequencies));
   RIDGE_ASSIGN(model->local_frequencies_,
                w->constant("rope frequencies of windows", model->local_rope_.frequencies));
-  RIDGE_ASSIGN(model->embedding_, w->matrix("token_embd.weight", c.vocab, c.hidden));
+  RIDGE_ASSIGN(model->ends_, load_ends(*w, c));
   RIDGE_TRY(model->load_layers(*w, pattern.value_or(kWindowPattern)));
-  RIDGE_ASSIGN(model->norm_, w->vector("output_norm.weight", c.hidden));
-  model->head_ = model->embedding_;
-  if (w->has("output.weight")) {
-    RIDGE_ASSIGN(model->head_, w->matrix("output.weight", c.vocab, c.hidden));
-  }
   model->weights_ = std::move(w);
   return {std::move(model)};
 }
@@ -102,7 +93,7 @@ void Gemma3::write_step(StepPlan& plan, const BatchShape& batch, const KvPages& 
                         const StepFormats& formats) const {
   StepWriter step(plan, batch, kv, formats);
   const float epsilon = config_.epsilon;
-  Tensor x = step.embed("embedding", embedding_, std::sqrt(static_cast<float>(config_.hidden)));
+  Tensor x = step.embed("embedding", ends_.embedding, std::sqrt(static_cast<float>(config_.hidden)));
   for (int64_t i = 0; i < config_.layers; ++i) {
     const Layer& l = layers_[static_cast<size_t>(i)];
     Activations in = step.norm_input(in_layer(i, "attention norm"), x, l.attention_norm, epsilon);
@@ -129,7 +120,7 @@ void Gemma3::write_step(StepPlan& plan, const BatchShape& batch, const KvPages& 
     x = step.add(in_layer(i, "mlp residual"), x,
                  step.rms_norm(in_layer(i, "post mlp norm"), down, l.post_mlp_norm, epsilon));
   }
-  step.logits(x, norm_, epsilon, head_);
+  step.logits(x, ends_.norm, epsilon, ends_.head);
 }
 
 }  // namespace

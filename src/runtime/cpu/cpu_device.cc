@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "base/log.h"
+
 namespace ridge {
 
 Result<std::unique_ptr<CpuDevice>> CpuDevice::create(const CpuOptions& options) {
@@ -10,7 +12,11 @@ Result<std::unique_ptr<CpuDevice>> CpuDevice::create(const CpuOptions& options) 
     return declined("instruction set ", isa_name(options.isa), ": this processor has ",
                     isa_name(native_isa()), " at most");
   device->target_ = {"cpu", options.isa == Isa::none ? native_isa() : options.isa};
-  RIDGE_ASSIGN(device->team_, ThreadTeam::create(options.threads == 0 ? allowed_cores() : options.threads));
+  const int cores = allowed_cores();
+  RIDGE_ASSIGN(device->team_, ThreadTeam::create(options.threads == 0 ? cores : options.threads));
+  if (options.threads > cores)
+    log(LogLevel::kWarning, options.threads, " threads, but mask and quota allow ", cores,
+        cores == 1 ? " core" : " cores", ": threads will take turns; the default is ", cores);
   device->crossover_bytes_ = options.crossover_bytes;
   return device;
 }
