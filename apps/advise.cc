@@ -1,11 +1,10 @@
 // ridge advise: one change of configuration, predicted from the account, tested, scored.
 
 #include <cstdio>
-#include <cstdlib>
-#include <ctime>
 
 #include "advise/advise.h"
 #include "advise/score.h"
+#include "base/clock.h"
 #include "base/files.h"
 #include "lab/probe.h"
 #include "lab/report.h"
@@ -20,17 +19,9 @@ struct AdviseVerb {
   AdviseOptions wanted;
   std::vector<std::string> levers;
   std::string machine, score, report;
+  std::optional<double> ttft_goal_ms;
   bool predict_only = false;
 };
-
-std::string date_now() {
-  char date[40];
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return date;
-}
 
 /// Two engines at once: each with the room that the workload needs, not the model's whole context.
 void make_room(const WorkloadOptions& w, EngineOptions* engine) {
@@ -55,14 +46,23 @@ Status advise_verb(AdviseVerb o) {
     return invalid_argument("--budget is ", o.wanted.budget_s, ": use more than 0");
   if (!(o.wanted.confidence >= 0.5 && o.wanted.confidence < 1))
     return invalid_argument("--confidence is ", o.wanted.confidence, ": use 0.5 or more and less than 1");
+  if (o.ttft_goal_ms) {
+    if (!(*o.ttft_goal_ms > 0))
+      return invalid_argument("--ttft-goal is ", *o.ttft_goal_ms, ": use more than 0 ms");
+    o.wanted.ttft_goal_us = *o.ttft_goal_ms * 1e3;
+  }
   if (o.wanted.quality_tokens < 0 || o.wanted.quality_tokens > kMostQualityTokens)
     return invalid_argument("--quality-tokens is ", o.wanted.quality_tokens, ": use 0 to ",
                             kMostQualityTokens);
   make_room(o.wanted.workload, &options.engine);
+  // Where results go is looked at before they cost a minute.
+  const std::string score = o.score.empty() ? default_score_path() : o.score;
+  if (!o.predict_only) RIDGE_TRY(prepare_score(score).within("--score"));
+  if (!o.report.empty()) RIDGE_TRY(check_writable(o.report).within("--report"));
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
   RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, session->device()));
   o.wanted.experiment = !o.predict_only;
-  o.wanted.date = date_now(), o.wanted.commit = built_commit();
+  o.wanted.date = utc_now(), o.wanted.commit = built_commit();
   o.wanted.command = command_line(), o.wanted.interrupted = interrupted;
   if (stderr_is_terminal())
     o.wanted.progress = [](const char* what, double share) {
@@ -71,12 +71,10 @@ Status advise_verb(AdviseVerb o) {
   auto advised = advise(*session, options, machine, o.wanted);
   if (stderr_is_terminal()) std::fprintf(stderr, "\r\x1b[K");
   if (!advised.ok()) return advised.status();
-  const std::string score = o.score.empty() ? default_score_path() : o.score;
   for (const AdviceRecord& r : advised->records) {
-    std::fputs(o.common.json
-                   ? (advice_json(r) + "\n").c_str()
-                   : advice_text(r, stdout_is_terminal() && std::getenv("NO_COLOR") == nullptr).c_str(),
-               stdout);
+    std::fputs(
+        o.common.json ? (advice_json(r) + "\n").c_str() : advice_text(r, stdout_takes_colour()).c_str(),
+        stdout);
     if (r.decision != Decision::kNotRun) RIDGE_TRY(append_score(score, r));
   }
   if (!o.report.empty())
@@ -108,6 +106,8 @@ Command add_advise(CLI::App& cli) {
   sub->add_option("--quality-tokens", o->wanted.quality_tokens,
                   "Tokens of text on which a lever that changes numerics is compared; 0: not at all")
       ->capture_default_str();
+  sub->add_option("--ttft-goal", o->ttft_goal_ms,
+                  "Milliseconds to the first token that are wanted: say whether one change gets there");
   sub->add_flag("--predict-only", o->predict_only, "No experiment");
   sub->add_option("--machine", o->machine, "Machine file of 'ridge probe'; default: where probe writes it");
   sub->add_option("--score", o->score,

@@ -1,5 +1,6 @@
 #include <cstdio>
 
+#include "advise/goal.h"
 #include "advise/score.h"
 
 namespace ridge {
@@ -52,6 +53,7 @@ std::string advice_text(const AdviceRecord& r, bool color) {
            100 * c->gain.high);
     if (!r.block_gains.empty()) experiment_text(out, r);
   }
+  if (r.goal) out += "  goal: " + goal_sentence(*r.goal) + "\n";
   out += "  others considered:\n";
   for (size_t i = 0; i < r.considered.size(); ++i)
     if (static_cast<int>(i) != r.chosen) {

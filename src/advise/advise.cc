@@ -5,6 +5,7 @@
 
 #include "account/recorder.h"
 #include "advise/experiment.h"
+#include "advise/goal.h"
 #include "advise/quality.h"
 #include "lab/workload.h"
 
@@ -168,6 +169,7 @@ Result<Advised> advise(Session& session, const SessionOptions& options, const Ma
   base.workload = p.workload, base.cpu = machine.cpu, base.isa = machine.isa, base.threads = p.threads;
   base.date = wanted.date, base.commit = wanted.commit;
   const auto fused = fused_operators();
+  if (wanted.ttft_goal_us) base.goal = judge_goal(p, *wanted.ttft_goal_us, fused);
   const std::vector<Lever> possible = levers_of(p, fused);
   for (const Lever& lever : possible) base.considered.push_back(predict(runs, lever, fused));
   if (wanted.levers.empty()) {

@@ -21,6 +21,7 @@ struct AdviseOptions {
   double confidence = 0.95;
   bool experiment = true;  // false: predict only
   int64_t quality_tokens = 48;
+  std::optional<double> ttft_goal_us;  // judged beside the levers
   std::string commit, date, command;
   std::function<bool()> interrupted;
   std::function<void(const char* what, double share)> progress;

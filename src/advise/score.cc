@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "advise/goal.h"
 #include "base/files.h"
 #include "lab/workload_json.h"
 
@@ -73,6 +74,14 @@ std::string advice_json(const AdviceRecord& r) {
   j["chosen"] = r.choice() != nullptr ? judgement_json(*r.choice()) : Json(nullptr);
   if (r.choice() != nullptr) j["purpose"] = purpose_name(purpose_of(*r.choice()));
   j["advice"] = advice_name(advice_of(r)), j["advice_sentence"] = advice_sentence(r);
+  if (r.goal) {
+    j["goal"] = {{"ttft_us", r.goal->goal_us},
+                 {"now_us", r.goal->now_us},
+                 {"queue_share", r.goal->queue_share},
+                 {"verdict", goal_name(r.goal->verdict)},
+                 {"nearest_us", r.goal->nearest_us}};
+    if (!r.goal->lever.name.empty()) j["goal"]["lever"] = option_of(r.goal->lever);
+  }
   j["decision"] = decision_name(r.decision), j["decision_reason"] = r.decision_reason;
   if (!r.block_gains.empty()) {
     Json& e = j["experiment"];
@@ -95,10 +104,21 @@ std::string advice_json(const AdviceRecord& r) {
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Status append_score(const std::string& path, const AdviceRecord& record) {
-  std::error_code ignored;
+Status prepare_score(const std::string& path) {
+  std::error_code error;
   const auto folder = std::filesystem::path(path).parent_path();
-  if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+  if (error) return io_error(path, ": cannot make its folder: ", error.message());
+  // A file that is there is appended to, and need not be replaceable.
+  if (access(path.c_str(), F_OK) != 0) return check_writable(path);
+  if (!std::filesystem::is_regular_file(path, error))
+    return invalid_argument(path, " is not a file: name one that keeps the score");
+  if (access(path.c_str(), R_OK | W_OK) != 0) return io_error(path, ": cannot open: ", std::strerror(errno));
+  return {};
+}
+
+Status append_score(const std::string& path, const AdviceRecord& record) {
+  RIDGE_TRY(prepare_score(path));
   const Descriptor file(open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
   const auto failed = [&](const char* what) {
     return io_error(path, ": cannot ", what, ": ", std::strerror(errno));

@@ -3,6 +3,7 @@
 // was predicted from the account alone, what the experiment measured, and the verdict. Plain data: src/advise
 // fills it, the report and the score file show it.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,21 @@ struct QualityCost {
   double same_top = 0;             // share of tokens whose most likely token is the same
 };
 
+/// A wanted time to the first token, of the first request.
+enum class GoalVerdict : uint8_t {
+  kMet,
+  kReachable,   // some lever surely gets there
+  kOpen,        // some lever may
+  kUnreachable  // none does at its best
+};
+struct TtftGoal {
+  double goal_us = 0, now_us = 0;
+  double queue_share = 0;  // of now_us
+  double nearest_us = 0;   // with `lever` at its best; now_us when none takes anything off
+  Lever lever;
+  GoalVerdict verdict = GoalVerdict::kMet;
+};
+
 struct AdviceRecord {
   std::vector<LeverJudgement> considered;
   int chosen = -1;  // index into considered, -1: the account can price no lever
@@ -67,6 +83,8 @@ struct AdviceRecord {
   std::string decision_reason;
   bool changes_numerics = false;
   QualityCost quality;
+
+  std::optional<TtftGoal> goal;  // where one was asked for
 
   Workload workload;
   std::string cpu, isa, date, commit;

@@ -112,7 +112,7 @@ Profile Profiler::finish(const Machine& machine, int threads) const {
     }
     p.phases.push_back(std::move(out));
   }
-  p.clock_errors = clock_errors(stages_);
+  p.clock_errors = clock_errors(stages_), p.tpot = token_times(stages_);
   if (!stages_.empty()) {
     const RequestTimes first = request_times(stages_, stages_.front().request);
     p.ttft_us = first.ttft_us, p.tpot_us = first.tpot_us;

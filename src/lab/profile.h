@@ -61,6 +61,7 @@ struct Profile {
   std::vector<StageSpan> stages;
   std::vector<StepSlice> steps;
   double ttft_us = 0, tpot_us = 0;  // of the first request, from its arrival
+  TokenTimes tpot;                  // of all requests
   int64_t clock_errors = 0;         // spans of all requests that end before they begin
   std::string date, commit, command;
 };

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lab/profile.h"
+#include "lab/statistics.h"
 #include "lab/workload_json.h"
 
 namespace ridge {
@@ -94,6 +95,9 @@ std::string profile_json(const Profile& p) {
     j["phases"].push_back(f);
   }
   j["ttft_us"] = p.ttft_us, j["tpot_us"] = p.tpot_us;
+  j["tpot"] = {{"n", p.tpot.us.size()}, {"requests", p.tpot.requests}};
+  if (!p.tpot.us.empty())
+    j["tpot"]["mean_us"] = p.tpot.mean_us(), j["tpot"]["p50_us"] = percentile(p.tpot.us, 0.5);
   if (p.clock_errors > 0) j["clock_errors"] = p.clock_errors;
   for (const StageSpan& s : p.stages)
     j["stages"].push_back({{"request", s.request},
@@ -132,6 +136,9 @@ std::string profile_text(const Profile& p, bool color) {
   for (const ProfilePhase& phase : p.phases) phase_text(out, phase, color);
   line(out, "\nTTFT %.2f ms", p.ttft_us / 1e3);
   if (p.tpot_us > 0) line(out, ", TPOT %.3f ms (%.1f tokens/s)", p.tpot_us / 1e3, 1e6 / p.tpot_us);
+  if (p.tpot.requests > 1)
+    line(out, "; of %lld requests TPOT %.3f ms (n=%zu of %lld)", static_cast<long long>(p.tpot.requests),
+         p.tpot.mean_us() / 1e3, p.tpot.us.size(), static_cast<long long>(p.tpot.requests));
   return out + "\n";
 }
 

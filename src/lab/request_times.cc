@@ -1,5 +1,8 @@
 #include "lab/request_times.h"
 
+#include <map>
+#include <numeric>
+
 namespace ridge {
 
 namespace {
@@ -41,6 +44,27 @@ RequestTimes request_times(const std::vector<StageSpan>& stages, int64_t request
   if (scheduled >= 0) t.prefill_us = us_between(scheduled, first_at_server);
   if (t.tokens > 1) t.tpot_us = us_between(first, last) / static_cast<double>(t.tokens - 1);
   return t;
+}
+
+double TokenTimes::mean_us() const {
+  return us.empty() ? 0 : std::accumulate(us.begin(), us.end(), 0.0) / static_cast<double>(us.size());
+}
+
+TokenTimes token_times(const std::vector<StageSpan>& stages) {
+  std::vector<int64_t> order;
+  std::map<int64_t, std::vector<StageSpan>> by_request;
+  for (const StageSpan& s : stages) {
+    std::vector<StageSpan>& its = by_request[s.request];
+    if (its.empty()) order.push_back(s.request);
+    its.push_back(s);
+  }
+  TokenTimes out;
+  for (const int64_t request : order) {
+    const RequestTimes t = request_times(by_request[request], request);
+    out.requests += t.tokens > 0;
+    if (t.tokens > 1) out.us.push_back(t.tpot_us);
+  }
+  return out;
 }
 
 int64_t clock_errors(const std::vector<StageSpan>& stages) {

@@ -31,6 +31,15 @@ struct RequestTimes {
 };
 RequestTimes request_times(const std::vector<StageSpan>& stages, int64_t request);
 
+/// Times per further token, a sample each of the requests that had one. An answer of a single token has none,
+/// and a request that failed before its first is no answer: neither is a 0 among them.
+struct TokenTimes {
+  std::vector<double> us;  // in the order of the requests' first spans
+  int64_t requests = 0;    // with a token
+  double mean_us() const;  // 0 of none
+};
+TokenTimes token_times(const std::vector<StageSpan>& stages);
+
 /// Spans of all requests that end before they begin.
 int64_t clock_errors(const std::vector<StageSpan>& stages);
 

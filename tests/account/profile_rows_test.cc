@@ -38,6 +38,29 @@ Profile profile_of(const std::vector<Request>& requests, int64_t prefill_tokens,
   return profiler.finish(machine, 1);
 }
 
+/// The sum of an operator's rows of a phase.
+Cost cost_in(const Profile& p, Phase phase, std::string_view op) {
+  Cost sum;
+  for (const ProfilePhase& at : p.phases)
+    for (const ProfileRow& r : at.rows)
+      if (at.phase == phase && r.op == op) sum += r.cost;
+  return sum;
+}
+
+TEST(Profile, A2_real_chunks_execute_what_their_own_lengths_make_them) {
+  // A prompt of 20 in chunks of 16 and 4; 2 layers, 4 heads of 32, 2 of keys and values; one answer token.
+  const Profile p =
+      profile_of({request(random_prompt(20, 1), 1)}, 16, 0, made_up(1e10, 1e11), ActivationFormat::kF32);
+  const Cost attention = cost_in(p, Phase::kPrefill, "attention_prefill");
+  // 16 * 17 / 2 and 4 * 16 + 4 * 5 / 2 pairs; keys in vectors of 16: 16 queries with one, 4 with two.
+  EXPECT_EQ(attention.total_flops(), 2 * 4 * 4 * 32 * (136 + 74));
+  EXPECT_EQ(attention.executed_flops[0], 2 * (2 * 4 * 32 * (16 * 16 + 4 * 32) + 2 * 4 * 32 * (136 + 74)));
+  const Cost write = cost_in(p, Phase::kPrefill, "kv_write");
+  const auto kv = static_cast<size_t>(DataClass::kKv);
+  EXPECT_EQ(write.written_bytes[kv], 2 * 2 * 20 * 2 * 32 * 2);  // f16
+  EXPECT_EQ(write.read_bytes[kv], 0);
+}
+
 TEST(Profile, A25_rows_sum_to_the_step_and_limit_and_losses_to_the_row) {
   const Profile p = profile_of({request(random_prompt(40, 1), 8), request(random_prompt(90, 2), 6)}, 32, 2,
                                made_up(1e10, 1e11));
@@ -156,10 +179,48 @@ TEST(Profile, A20_the_first_token_is_no_gap) {
   EXPECT_DOUBLE_EQ(p.tpot_us, 10e3);  // 40 / 4
 }
 
-TEST(Profile, A21_an_answer_of_one_token_has_no_time_per_token) {
-  const Profile p = of_spans({{1, Stage::kPrefill, 0, 90 * kMs}, {1, Stage::kSampling, 90 * kMs, 100 * kMs}});
+TEST(Profile, A21_answers_of_one_token_are_no_samples_of_the_time_per_token) {
+  // Outputs of 1, 1 and 11 tokens; the last one's further ten take 500 ms.
+  std::vector<StageSpan> spans;
+  const auto first_token = [&](int64_t request) {
+    spans.push_back({request, Stage::kPrefill, 0, 90 * kMs});
+    spans.push_back({request, Stage::kSampling, 90 * kMs, 100 * kMs});
+  };
+  for (const int64_t request : {1, 2, 3}) first_token(request);
+  for (int64_t t = 0; t < 10; ++t) {
+    spans.push_back({3, Stage::kDecodeRound, (100 + 50 * t) * kMs, (149 + 50 * t) * kMs});
+    spans.push_back({3, Stage::kSampling, (149 + 50 * t) * kMs, (150 + 50 * t) * kMs});
+  }
+  const Profile p = of_spans(spans);
   EXPECT_DOUBLE_EQ(p.ttft_us, 100e3);
-  EXPECT_EQ(p.tpot_us, 0);
+  EXPECT_EQ(p.tpot_us, 0) << "the first request has none";
+  EXPECT_EQ(p.tpot.us, std::vector<double>{50e3});
+  EXPECT_EQ(p.tpot.requests, 3);
+  EXPECT_DOUBLE_EQ(p.tpot.mean_us(), 50e3);
+  EXPECT_NE(profile_text(p, false).find("TPOT 50.000 ms (n=1 of 3)"), std::string::npos)
+      << profile_text(p, false);
+  for (const char* part : {"\"n\": 1", "\"requests\": 3", "\"mean_us\": 50000.0", "\"p50_us\": 50000.0"})
+    EXPECT_NE(profile_json(p).find(part), std::string::npos) << part;
+  // Of answers of one token alone there is no figure at all.
+  spans.clear();
+  first_token(1), first_token(2);
+  EXPECT_EQ(of_spans(spans).tpot.us.size(), 0u);
+  EXPECT_EQ(profile_json(of_spans(spans)).find("p50_us"), std::string::npos);
+}
+
+TEST(Profile, A31_requests_that_failed_are_no_zeros_among_the_answers) {
+  std::vector<StageSpan> spans;
+  for (int64_t r = 1; r <= 10; ++r) {
+    spans.push_back({r, Stage::kPrefill, 0, 100 * kMs});
+    if (r > 5) continue;  // five never had a token
+    spans.push_back({r, Stage::kSampling, 100 * kMs, 101 * kMs});
+    spans.push_back({r, Stage::kDecodeRound, 101 * kMs, 300 * kMs});
+    spans.push_back({r, Stage::kSampling, 300 * kMs, 301 * kMs});
+  }
+  const Profile p = of_spans(spans);
+  EXPECT_EQ(p.tpot.requests, 5);
+  EXPECT_EQ(p.tpot.us, std::vector<double>(5, 200e3));
+  EXPECT_DOUBLE_EQ(p.tpot.mean_us(), 200e3);
 }
 
 TEST(RequestTimes, A19_the_time_to_the_first_token_starts_at_the_intended_arrival) {

@@ -72,7 +72,7 @@ TEST(Predict, a_kv_format_is_priced_at_the_pace_of_the_kernel_that_reads_it) {
   EXPECT_LT(predict(p, {"kv", "f16", "bf16"}, kFused).gain.high, 0.01) << "no pace known: no promise";
 }
 
-TEST(Predict, A41_a_lever_whose_term_does_not_bind_is_declined_with_the_reason) {
+TEST(Predict, a_lever_whose_term_does_not_bind_is_declined_with_the_reason) {
   Profile p = example_profile();
   p.phases.pop_back();  // prefill alone: attention is compute-bound, and small
   const LeverJudgement j = predict(p, {"kv", "f16", "q8"}, kFused);
@@ -82,7 +82,7 @@ TEST(Predict, A41_a_lever_whose_term_does_not_bind_is_declined_with_the_reason) 
   EXPECT_NE(j.reason.find("compute 100 %"), std::string::npos) << j.reason;
 }
 
-TEST(Predict, A41_a_format_equal_in_bytes_promises_nothing) {
+TEST(Predict, a_format_equal_in_bytes_promises_nothing) {
   const LeverJudgement j = predict(example_profile(), {"kv", "f16", "bf16"}, kFused);
   EXPECT_TRUE(j.declined);
   EXPECT_LT(j.gain.high, 0.05);
@@ -139,7 +139,7 @@ TEST(Predict, a_chunk_that_changes_no_step_is_declined) {
   EXPECT_NE(j.reason.find("1 step either way"), std::string::npos) << j.reason;
 }
 
-TEST(Predict, A46_smaller_chunks_never_promise_a_gain_where_compute_binds) {
+TEST(Predict, smaller_chunks_never_promise_a_gain_where_compute_binds) {
   double before = 1;
   for (const int chunk : {64, 32, 16, 8, 1}) {
     const LeverJudgement j = predict(example_profile(), {"prefill-chunk", "128", text(chunk)}, kFused);
