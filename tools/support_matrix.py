@@ -3,17 +3,20 @@
 
 usage: support_matrix.py FOLDER [--write | --check]
 
-FOLDER holds what conformance wrote: RIDGE_SUPPORT_FOLDER=FOLDER conformance_test. --write replaces docs/support.md;
---check exits 1 if it lacks or wrongly claims a combination (the errors themselves may differ by compiler). Without
-either it prints the matrix.
+FOLDER holds what conformance wrote: RIDGE_SUPPORT_FOLDER=FOLDER conformance_test. GPU kernels are those of the recorded
+runs, bench/results/*/conformance.json. --write replaces docs/support.md; --check exits 1 if it lacks or wrongly claims a
+combination (the errors themselves may differ by compiler). Without either it prints the matrix.
 """
 import argparse
 import collections
+import json
 import pathlib
 import re
 import sys
 
-PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "support.md"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "support.md"
+DEVICES = sorted(ROOT.glob("bench/results/*/conformance.json"))
 ISAS = ["scalar", "avx2", "avx512"]
 HEAD = """# What runs where
 
@@ -21,6 +24,11 @@ Written by tools/support_matrix.py from a conformance run; do not edit. Each num
 of the bound that the operator's README derives: 1 would be at the bound, and above fails. No number: no kernel of that
 name, or it declines, and the next one or the reference takes the call. dtypes are those of the operands in the
 description's order.
+
+The first part is the CPU: every kernel, dtype and instruction set, run anew by `./check`. The second is what ran on a GPU:
+`./check` needs none, so it is the recorded run of the same cases on the device named there. That record has a kernel's worst
+error over all dtypes and cases that it took; which those are, its `declined` cases tell, and its name or its operator's
+README.
 """
 
 
@@ -49,10 +57,28 @@ def page(found):
     return "\n".join(out)
 
 
+def device_part(record):
+    """The kernels of one recorded run, bench/results/*/conformance.json."""
+    out = [f"# On a GPU: {record['device']}\n",
+           f"{record['runs']} runs, {record['failures']} failures, {record['date']}, commit {record['commit']}, device code "
+           f"{record['device_code']}.\n",
+           "| operator | GPU kernel | cases run | declined | worst |", "|---|---|---|---|---|"]
+    for operator, kernels in sorted(record["kernels"].items()):
+        for kernel, k in kernels.items():
+            out.append(f"| {operator} | {kernel} | {k['runs']} | {k['declined']} | {k['worst']:.3f} |")
+    return "\n".join(out + [""])
+
+
+def device_kernels(text):
+    """What a page claims of GPUs: {(operator, kernel)}."""
+    rows = re.findall(r"^\| (\S+) \| (\S+) \| \d+ \| \d+ \| [\d.]+ \|$", text, re.M)
+    return set(rows)
+
+
 def combinations(text):
-    """What a page claims: {(operator, backend, kernel, dtypes, isa)}."""
+    """What a page claims of CPUs: {(operator, backend, kernel, dtypes, isa)}."""
     claims, operator, columns = set(), "", []
-    for line in text.splitlines():
+    for line in text.split("\n# On a GPU")[0].splitlines():
         cells = [c.strip() for c in line.strip("|").split("|")]
         if match := re.match(r"## (\S+)", line):
             operator = match.group(1)
@@ -73,21 +99,25 @@ def main():
     if not found:
         print(f"{options.folder} holds no conformance results")
         return 1
-    text = page(found)
+    text = "\n".join([page(found)] + [device_part(json.loads(p.read_text(encoding="utf-8"))) for p in DEVICES])
     if options.write:
         PAGE.parent.mkdir(exist_ok=True)
         PAGE.write_text(text, encoding="utf-8")
     elif options.check:
         seen = {isa for rows in found.values() for by in rows.values() for isa in by}
-        ran, claimed = combinations(text), combinations(PAGE.read_text(encoding="utf-8") if PAGE.exists() else "")
+        kept = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+        ran, claimed = combinations(text), combinations(kept)
         claimed = {c for c in claimed if c[4] in seen}  # a narrower CPU cannot tell about the wider sets
         for what, which in (("runs, but docs/support.md does not say so", ran - claimed),
                             ("is in docs/support.md, but did not run", claimed - ran)):
             for c in sorted(which)[:10]:
                 print(f"{' '.join(c)} {what}")
-        if ran != claimed:
+        on_gpu = device_kernels(text) ^ device_kernels(kept)
+        for operator, kernel in sorted(on_gpu)[:10]:
+            print(f"{operator} {kernel} is in only one of docs/support.md and the records of GPUs")
+        if ran != claimed or on_gpu:
             print(f"repair with: tools/support_matrix.py {options.folder} --write")
-        return int(ran != claimed)
+        return int(ran != claimed or bool(on_gpu))
     else:
         print(text)
     return 0
