@@ -61,18 +61,17 @@ __device__ __forceinline__ void copy_keys(uint32_t stage, const AttentionDecodeC
   }
 }
 
-/// Terms of T that stand for a value of Io in the matrix step.
+/// f32 values are two terms of T in the matrix step: rows g + 8 of a, which no query head has, take the
+/// second ones, so that they cost no step of their own.
 template <class T, class Io>
-inline constexpr int kTerms = sizeof(Io) > sizeof(T) ? 2 : 1;
+inline constexpr bool kTwoTerms = sizeof(Io) > sizeof(T);
 
-/// Two values as kCount terms of T: the first rounds them, the second rounds what that left.
-template <class T, int kCount>
-__device__ __forceinline__ void split_terms(float a, float b, uint32_t (&terms)[kCount]) {
-  terms[0] = device::pack2<T>(a, b);
-  if constexpr (kCount == 2) {
-    const float2 first = device::unpack2<T>(terms[0]);
-    terms[1] = device::pack2<T>(a - first.x, b - first.y);
-  }
+/// Two values as two terms of T: the first rounds them, the second rounds what that left.
+template <class T>
+__device__ __forceinline__ void split_terms(float a, float b, uint32_t& first, uint32_t& second) {
+  first = device::pack2<T>(a, b);
+  const float2 rounded = device::unpack2<T>(first);
+  second = device::pack2<T>(a - rounded.x, b - rounded.y);
 }
 
 /// s = factor * cap * tanh(s / cap).
@@ -87,8 +86,7 @@ __device__ __forceinline__ void cap_scores(float (&s)[2][4], float cap, float fa
 /// All of a batch of K is loaded before the first step, and even and odd steps are chains of their own: one
 /// warp alone would otherwise wait for each.
 template <class Traits, class T, class Io>
-__device__ __forceinline__ void score_keys(float (&s)[2][4],
-                                           const uint32_t (&q)[kTerms<T, Io>][Traits::kHeadDim / 16][4],
+__device__ __forceinline__ void score_keys(float (&s)[2][4], const uint32_t (&q)[Traits::kHeadDim / 16][4],
                                            uint32_t stage, const AttentionDecodeCall<T, Io>& call,
                                            int32_t first, int32_t begin, int32_t end) {
   constexpr int kSteps = Traits::kHeadDim / 16, kBatch = Traits::kBatch;
@@ -105,11 +103,8 @@ __device__ __forceinline__ void score_keys(float (&s)[2][4],
     for (int i = 0; i < kBatch; ++i) {
       const int d = first_step + i;
       if (d >= kSteps) continue;
-#pragma unroll
-      for (int term = 0; term < kTerms<T, Io>; ++term) {
-        device::mma<T>(i & 1 ? odd[0] : even[0], q[term][d], b[i][0], b[i][1]);
-        device::mma<T>(i & 1 ? odd[1] : even[1], q[term][d], b[i][2], b[i][3]);
-      }
+      device::mma<T>(i & 1 ? odd[0] : even[0], q[d], b[i][0], b[i][1]);
+      device::mma<T>(i & 1 ? odd[1] : even[1], q[d], b[i][2], b[i][3]);
     }
   }
   constexpr float kLog2e = 1.44269504f;
@@ -117,7 +112,14 @@ __device__ __forceinline__ void score_keys(float (&s)[2][4],
 #pragma unroll
   for (int n = 0; n < 2; ++n)
 #pragma unroll
-    for (int j = 0; j < 4; ++j) s[n][j] = (even[n][j] + odd[n][j]) * scale;
+    for (int j = 0; j < 4; ++j) {
+      s[n][j] = even[n][j] + odd[n][j];
+      if (kTwoTerms<T, Io> && j >= 2) s[n][j - 2] += s[n][j];
+    }
+#pragma unroll
+  for (int n = 0; n < 2; ++n)
+#pragma unroll
+    for (int j = 0; j < 4; ++j) s[n][j] *= scale;
   if (call.softcap > 0) cap_scores(s, call.softcap, kLog2e);
   if (first >= begin && first + Traits::kStageKeys <= end) return;
 #pragma unroll
@@ -131,7 +133,7 @@ __device__ __forceinline__ void score_keys(float (&s)[2][4],
 
 /// Takes 16 scored keys and their V into the running softmax. The first batch of V is loaded before the
 /// exponentials.
-template <class Traits, class T, int kCount>
+template <class Traits, class T, class Io>
 __device__ __forceinline__ void take_keys(DecodeState<Traits>& state, float (&s)[2][4], uint32_t stage) {
   constexpr int kSteps = Traits::kHeadDim / 16, kBatch = Traits::kBatch;
   const int lane = threadIdx.x & 31;
@@ -163,16 +165,19 @@ __device__ __forceinline__ void take_keys(DecodeState<Traits>& state, float (&s)
 #pragma unroll
     for (int c = 0; c < DecodeState<Traits>::kColumns; ++c)
 #pragma unroll
-      for (int j = 0; j < 2 * (Traits::kRows / 8); ++j) state.out[c][j] *= scale[j >> 1];
+      for (int j = 0; j < 4; ++j)
+        if (j < 2 || Traits::kRows == 16 || kTwoTerms<T, Io>)
+          state.out[c][j] *= scale[Traits::kRows == 16 ? j >> 1 : 0];
   }
-  uint32_t p[kCount][4] = {};
+  uint32_t p[4] = {};
 #pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    if (Traits::kRows == 8 && (j & 1)) continue;
-    uint32_t terms[kCount];
-    split_terms<T>(s[j >> 1][2 * (j & 1)], s[j >> 1][2 * (j & 1) + 1], terms);
-#pragma unroll
-    for (int term = 0; term < kCount; ++term) p[term][j] = terms[term];
+  for (int n = 0; n < 2; ++n) {
+    if constexpr (kTwoTerms<T, Io>) {
+      split_terms<T>(s[n][0], s[n][1], p[2 * n], p[2 * n + 1]);
+    } else {
+      p[2 * n] = device::pack2<T>(s[n][0], s[n][1]);
+      if constexpr (Traits::kRows == 16) p[2 * n + 1] = device::pack2<T>(s[n][2], s[n][3]);
+    }
   }
 #pragma unroll
   for (int first_step = 0; first_step < kSteps; first_step += kBatch) {
@@ -181,21 +186,19 @@ __device__ __forceinline__ void take_keys(DecodeState<Traits>& state, float (&s)
     for (int i = 0; i < kBatch; ++i) {
       const int c = first_step + i;
       if (c >= kSteps) continue;
-#pragma unroll
-      for (int term = 0; term < kCount; ++term) {
-        device::mma<T>(state.out[2 * c], p[term], b[i][0], b[i][1]);
-        device::mma<T>(state.out[2 * c + 1], p[term], b[i][2], b[i][3]);
-      }
+      device::mma<T>(state.out[2 * c], p, b[i][0], b[i][1]);
+      device::mma<T>(state.out[2 * c + 1], p, b[i][2], b[i][3]);
     }
   }
 }
 
-/// This warp's query rows as the a of the matrix step; rows that do not exist are 0. Rows g + 8 are asked for
-/// even where kRows is 8 and none is live: zeros that the compiler cannot know stay in place, known ones are
-/// moved there each step.
+/// This warp's query rows as the a of the matrix step; rows that do not exist are 0. Of 16-bit queries rows
+/// g + 8 are asked for even where kRows is 8 and none is live: zeros that the compiler cannot know stay in
+/// place, known ones are moved there each step.
 template <class Traits, class T, class Io>
-__device__ __forceinline__ void load_queries(uint32_t (&q)[kTerms<T, Io>][Traits::kHeadDim / 16][4],
-                                             const Io* rows, int live) {
+__device__ __forceinline__ void load_queries(uint32_t (&q)[Traits::kHeadDim / 16][4], const Io* rows,
+                                             int live) {
+  static_assert(!kTwoTerms<T, Io> || Traits::kRows == 8, "rows g + 8 hold second terms");
   const int g = threadIdx.x >> 2 & 7, t = threadIdx.x & 3;
 #pragma unroll
   for (int d = 0; d < Traits::kHeadDim / 16; ++d)
@@ -203,13 +206,11 @@ __device__ __forceinline__ void load_queries(uint32_t (&q)[kTerms<T, Io>][Traits
     for (int j = 0; j < 4; ++j) {
       const int row = g + (j & 1) * 8;
       const Io* const at = rows + row * Traits::kHeadDim + d * 16 + (j >> 1) * 8 + t * 2;
-      if constexpr (kTerms<T, Io> == 1) {
-        q[0][d][j] = row < live ? *reinterpret_cast<const uint32_t*>(at) : 0;
-      } else {
+      if constexpr (!kTwoTerms<T, Io>) {
+        q[d][j] = row < live ? *reinterpret_cast<const uint32_t*>(at) : 0;
+      } else if ((j & 1) == 0) {
         const float2 two = row < live ? *reinterpret_cast<const float2*>(at) : float2{};
-        uint32_t terms[2];
-        split_terms<T>(two.x, two.y, terms);
-        q[0][d][j] = terms[0], q[1][d][j] = terms[1];
+        split_terms<T>(two.x, two.y, q[d][j], q[d][j + 1]);
       }
     }
 }
@@ -247,7 +248,7 @@ __global__ __launch_bounds__(Traits::kThreads, Traits::kBlocksPerSm) void attent
     for (int i = 0; i < Traits::kStages - 1; ++i) copy(i, first + i * Traits::kTileKeys, offsets[i]);
     const auto waited = upstream.wait();
     first_piece = false;
-    uint32_t q[kTerms<T, Io>][Traits::kHeadDim / 16][4];
+    uint32_t q[Traits::kHeadDim / 16][4];
     load_queries<Traits, T>(
         q, call.q.after(waited) + piece.sequence * call.q_stride + piece.head * Traits::kHeadDim, piece.rows);
 
@@ -263,10 +264,14 @@ __global__ __launch_bounds__(Traits::kThreads, Traits::kBlocksPerSm) void attent
       const uint32_t place = ring + stage * Traits::kStageBytes;
       float s[2][4];
       score_keys<Traits>(s, q, place, call, key, piece.begin_key, last);
-      take_keys<Traits, T, kTerms<T, Io>>(state, s, place);
+      take_keys<Traits, T, Io>(state, s, place);
       stage = stage + 1 == Traits::kStages ? 0 : stage + 1;
     }
     device::ptx::copy_async_wait<0>();
+    if constexpr (kTwoTerms<T, Io>) {
+#pragma unroll
+      for (auto& columns : state.out) columns[0] += columns[2], columns[1] += columns[3];
+    }
     finish_piece<Traits>(state, shared, call, waited, plan, piece);
   }
   const auto waited = upstream.wait();
