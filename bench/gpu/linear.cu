@@ -52,8 +52,8 @@ const std::vector<Variant<bf16>> kGemv = {GEMV(8, 1, 4, 4)};
 const std::vector<Variant<bf16>> kStream4096 = {STREAM(16, 1, 4, 6, 1), STREAM(16, 1, 6, 4, 1)};
 const std::vector<Variant<bf16>> kStream14336 = {STREAM(28, 2, 1, 7, 1), STREAM(14, 4, 1, 4, 1)};
 // warps, steps, unroll, stages, cluster, blocks an SM
-const std::vector<Variant<bf16>> kTiles4096 = {TILES(16, 8, 1, 9, 1, 1), TILES(16, 8, 1, 6, 1, 1)};
-const std::vector<Variant<bf16>> kTiles14336 = {TILES(16, 14, 1, 8, 2, 1)};
+const std::vector<Variant<bf16>> kTiles4096 = {TILES(16, 8, 1, 12, 1, 1), TILES(16, 8, 1, 9, 1, 1)};
+const std::vector<Variant<bf16>> kTiles14336 = {TILES(16, 14, 1, 12, 2, 1), TILES(16, 14, 1, 8, 2, 1)};
 // tokens, row tiles, warps along rows, warps along depth, cluster, chunk, unroll, stages, blocks an SM
 const std::vector<Variant<bf16>> kGemm8 = {GEMM(8, 1, 2, 4, 2, 1024, 2, 4, 2)};
 const std::vector<Variant<bf16>> kGemm64 = {GEMM(64, 2, 4, 1, 4, 128, 2, 3, 2)};

@@ -39,8 +39,12 @@ __device__ __forceinline__ void store_row(const AttentionDecodeCall<T, Io>& call
                                           int64_t sequence, int64_t head, int column, float4 out, float top,
                                           float sum) {
   const float scale = sum > 0 ? 1 / sum : sum;  // NaN stays NaN
-  Io* const row = call.out.after(waited) + sequence * call.out_stride + head * Traits::kHeadDim + column;
-  if constexpr (sizeof(Io) == 4) {
+  const int64_t at = sequence * call.out_stride + head * Traits::kHeadDim + column;
+  Io* const row = call.out.after(waited) + at;
+  if (sizeof(Io) == 4 && call.narrow) {
+    *reinterpret_cast<uint2*>(reinterpret_cast<bf16*>(call.out.after(waited)) + at) = {
+        device::pack2<bf16>(out.x * scale, out.y * scale), device::pack2<bf16>(out.z * scale, out.w * scale)};
+  } else if constexpr (sizeof(Io) == 4) {
     *reinterpret_cast<float4*>(row) = {out.x * scale, out.y * scale, out.z * scale, out.w * scale};
   } else {
     *reinterpret_cast<uint2*>(row) = {device::pack2<Io>(out.x * scale, out.y * scale),

@@ -12,7 +12,7 @@ namespace ridge::cuda {
 /// T: type of K and V. Io: of q and out; f32 queries and probabilities are multiplied as two terms of T each.
 template <class T, class Io = T>
 struct AttentionDecodeCall {
-  device::Fresh<Io> out;           // [batch, heads, head_dim]
+  device::Fresh<Io> out;           // [batch, heads, head_dim]; of bf16 with `narrow`
   device::Fresh<float> lse;        // [batch, heads] natural, or none; -inf for an empty sequence
   device::Fresh<const Io> q;       // [batch, heads, head_dim]
   const T* k = nullptr;            // pages of [page_size, kv_heads, head_dim] through the strides below.
@@ -30,6 +30,7 @@ struct AttentionDecodeCall {
   int32_t unsettled =
       INT32_MAX;                 // tokens at a sequence's end that launches of this step may still be writing
   bool lengths_settled = false;  // lengths and pages were complete before the step
+  bool narrow = false;           // out is bf16 where Io is f32
   bool whole_pages = false;      // page_size is a multiple of 16
   int page_shift = -1;           // log2(page_size), or -1
   float scale = 1, softcap = 0;  // softcap 0: none
@@ -138,11 +139,33 @@ __device__ __forceinline__ int32_t sequence_tiles(const AttentionDecodeCall<T, I
   return ceil_div_32(length - skipped, Traits::kTileKeys);
 }
 
+/// Gives up to 32 sequences shares of their own where they then are hardly longer than even ones: a block
+/// whose share two sequences have begins anew at their border, for about 4 us, and all wait for it. Returns
+/// the share's tiles, and pads the line's sequences to whole shares (no keys are behind the padding), or 0. A
+/// warp calls it; a lane tries a size, then has a sequence.
+__device__ __forceinline__ int32_t align_shares(int32_t* sequence_begin, int32_t batch, int32_t shares) {
+  const int lane = threadIdx.x & 31;
+  const int32_t even = ceil_div_32(sequence_begin[batch], shares), size = max(1, even + lane);
+  int32_t needed = 0;
+  for (int32_t s = 0; s < batch; ++s) needed += ceil_div_32(sequence_begin[s + 1] - sequence_begin[s], size);
+  const unsigned fits = __ballot_sync(0xffffffffu, needed <= shares && lane <= 1 + even / 8);
+  if (fits == 0) return 0;
+  const int32_t chosen = __shfl_sync(0xffffffffu, size, __ffs(static_cast<int>(fits)) - 1);
+  int32_t until = lane < batch ? ceil_div_32(sequence_begin[lane + 1] - sequence_begin[lane], chosen) : 0;
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const int32_t other = __shfl_up_sync(0xffffffffu, until, step);
+    if (lane >= step) until += other;
+  }
+  if (lane < batch) sequence_begin[lane + 1] = until * chosen;
+  return chosen;
+}
+
 /// Sums the tiles of all sequences into `sequence_begin` and finds this block's share. All threads call it.
 template <class Traits, class T, class Io>
 __device__ DecodePlan plan_decode(const AttentionDecodeCall<T, Io>& call, int32_t* sequence_begin) {
   __shared__ int32_t warp_sums[Traits::kWarps];
-  __shared__ int32_t start;
+  __shared__ int32_t start, aligned;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, batch = static_cast<int32_t>(call.batch);
   const int32_t each = ceil_div_32(batch, Traits::kThreads), first = threadIdx.x * each,
                 last = min(batch, first + each);
@@ -168,10 +191,20 @@ __device__ DecodePlan plan_decode(const AttentionDecodeCall<T, Io>& call, int32_
   DecodePlan plan;
   plan.sequence_begin = sequence_begin;
   plan.groups = static_cast<int32_t>(call.groups);
-  const int32_t total = sequence_begin[batch];
   plan.share = static_cast<int32_t>(blockIdx.x) / plan.groups;
   plan.group = static_cast<int32_t>(blockIdx.x) - plan.share * plan.groups;
-  const int32_t shares = max(1, min(static_cast<int32_t>(gridDim.x) / plan.groups, total));
+  const int32_t most = static_cast<int32_t>(gridDim.x) / plan.groups;
+  int32_t share_size = 0;
+  if (batch > 1 && batch <= 32) {
+    if (warp == 0) {
+      const int32_t size = align_shares(sequence_begin, batch, most);
+      if (lane == 0) aligned = size;
+    }
+    __syncthreads();
+    share_size = aligned;
+  }
+  const int32_t total = sequence_begin[batch];
+  const int32_t shares = max(1, share_size > 0 ? total / share_size : min(most, total));
   plan.tiles_each = total / shares;
   plan.longer = total - plan.tiles_each * shares;
   const bool works = plan.share < shares;
@@ -190,9 +223,12 @@ __device__ __forceinline__ void store_empty(const AttentionDecodeCall<T, Io>& ca
   float* const lse = call.lse.after(waited);
   for (int64_t s = blockIdx.x; s < call.batch; s += gridDim.x) {
     if (call.lengths[s] > 0) continue;
-    Io* const row = call.out.after(waited) + s * call.out_stride;
+    const int64_t row = s * call.out_stride;
     for (int64_t i = threadIdx.x; i < call.heads * Traits::kHeadDim; i += Traits::kThreads)
-      row[i] = device::from_float<Io>(0);
+      if (call.narrow)
+        reinterpret_cast<bf16*>(call.out.after(waited))[row + i] = device::from_float<bf16>(0);
+      else
+        call.out.after(waited)[row + i] = device::from_float<Io>(0);
     if (lse)
       for (int64_t h = threadIdx.x; h < call.heads; h += Traits::kThreads)
         lse[s * call.heads + h] = -INFINITY;

@@ -32,6 +32,7 @@ struct AttentionTilesCall {
   int64_t q_stride = 0, q_head_stride = 0, o_stride = 0, o_head_stride = 0, lse_stride = 0,
           lse_head_stride = 0;
   int64_t window = 0;
+  bool narrow = false;  // o is bf16
   int splits = 1;
   float scale = 1, softcap = 0;
 };

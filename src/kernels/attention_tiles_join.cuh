@@ -14,13 +14,19 @@ __device__ __forceinline__ void store_tile_row(const AttentionTilesCall& call, d
                                                const float (&out)[Traits::kQuads][4], float top, float sum) {
   const int tx = threadIdx.x & 15;
   const int64_t token = rows.first_row + i / call.ratio, head = rows.kv_head * call.ratio + i % call.ratio;
-  float* const row = call.o.after(waited) + token * call.o_stride + head * call.o_head_stride;
+  const int64_t row = token * call.o_stride + head * call.o_head_stride;
   const float scale = sum > 0 ? 1 / sum : sum;  // a row that sees nothing is 0; NaN stays
 #pragma unroll
   for (int c = 0; c < Traits::kQuads; ++c)
 #pragma unroll
     for (int e = 0; e < 4; ++e)
-      if (const int column = 64 * c + 4 * tx + e; column < call.head_dim) row[column] = out[c][e] * scale;
+      if (const int column = 64 * c + 4 * tx + e; column < call.head_dim) {
+        if (call.narrow)
+          reinterpret_cast<bf16*>(call.o.after(waited))[row + column] =
+              device::from_float<bf16>(out[c][e] * scale);
+        else
+          call.o.after(waited)[row + column] = out[c][e] * scale;
+      }
   float* const lse = call.lse.after(waited);
   if (lse && tx == 0)
     lse[token * call.lse_stride + head * call.lse_head_stride] = (top + log2f(sum)) * 0.693147181f;

@@ -24,6 +24,8 @@ struct GemmStreamTraits {
   static constexpr int kWarps = kWarpsIn, kSteps = kStepsIn, kUnroll = kUnrollIn, kStages = kStagesIn;
   static constexpr int kCluster = kClusterIn, kBlocksPerSm = kBlocksPerSmIn, kThreads = kWarps * 32;
   static constexpr int kRows = 16, kTokens = 8;
+  // Rows of y that a tile of kRows rows of w makes.
+  static constexpr int rows_of_tile(Gate gate) { return gate == Gate::kNone ? kRows : kRows / 2; }
   static constexpr int kTileStages = kSteps / kUnroll;            // at most, of a tile
   static constexpr int kTurn = kUnroll * 32 * kWarps * kCluster;  // of `in`, of all blocks, in a stage
   static constexpr int kWidth = kTurn * kTileStages;              // the longest `in`
@@ -41,8 +43,18 @@ struct StreamCursor {
   int32_t stage = 0;
 };
 
-/// Starts the copy of this lane's part of one stage (rows g and g + 8 of the tile) and moves on.
-template <class Traits, class T, class Y>
+/// Row g of the upper (h = 0) or lower half of a tile. Rows past the end are the last one; their sums are
+/// dropped.
+template <class Traits, Gate kGate, class T, class Y>
+__device__ __forceinline__ const T* tile_row(const LinearCall<T, T, Y>& call, int64_t tile, int h, int g) {
+  const T* const matrix = kGate != Gate::kNone && h == 1 ? call.w_up : call.w;
+  const int64_t first = tile * Traits::rows_of_tile(kGate) + (kGate == Gate::kNone ? h * 8 : 0);
+  return matrix + min(first + g, call.out - 1) * call.w_stride;
+}
+
+/// Starts the copy of this lane's part of one stage (rows g and g + 8 of the tile; with a gate row g of
+/// either matrix) and moves on.
+template <class Traits, Gate kGate, class T, class Y>
 __device__ __forceinline__ void copy_tile_stage(uint32_t place, const LinearCall<T, T, Y>& call,
                                                 StreamCursor<Traits>& cursor, int32_t lane_k,
                                                 int32_t tile_stages, int64_t tiles, int64_t clusters) {
@@ -50,9 +62,8 @@ __device__ __forceinline__ void copy_tile_stage(uint32_t place, const LinearCall
     const int64_t k = int64_t{cursor.stage} * Traits::kTurn + lane_k;
     const int g = threadIdx.x >> 2 & 7;
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {  // rows past the end read the last one; their sums are dropped
-      const T* const row =
-          call.w + min(cursor.tile * Traits::kRows + h * 8 + g, call.out - 1) * call.w_stride;
+    for (int h = 0; h < 2; ++h) {
+      const T* const row = tile_row<Traits, kGate>(call, cursor.tile, h, g);
 #pragma unroll
       for (int u = 0; u < Traits::kUnroll; ++u) {
         const bool live = k + 32 * u < call.in;
@@ -66,28 +77,34 @@ __device__ __forceinline__ void copy_tile_stage(uint32_t place, const LinearCall
 }
 
 /// Adds a tile's sums over warps and blocks and writes this block's share of its rows.
-template <class Traits, class T, class Y>
+template <class Traits, Gate kGate, class T, class Y>
 __device__ __forceinline__ void store_tile(const float* sums, const LinearCall<T, T, Y>& call,
                                            device::Waited waited, int64_t tile) {
-  constexpr int kShare = Traits::kRows / Traits::kCluster;  // rows
+  constexpr int kTileRows = Traits::rows_of_tile(kGate), kShare = kTileRows / Traits::kCluster;
   const int rank = Traits::kCluster > 1 ? static_cast<int>(device::ptx::cluster_rank()) : 0;
   const int token = threadIdx.x / kShare, r = rank * kShare + threadIdx.x % kShare;
-  const int64_t row = tile * Traits::kRows + r;
+  const int64_t row = tile * kTileRows + r;
   if (token >= call.tokens || row >= call.out) return;
-  float sum = 0;
+  const auto sum_of = [&](int tile_row) {
+    float sum = 0;
 #pragma unroll
-  for (int block = 0; block < Traits::kCluster; ++block)
+    for (int block = 0; block < Traits::kCluster; ++block)
 #pragma unroll
-    for (int warp = 0; warp < Traits::kWarps; ++warp) {
-      const float* const at = sums + (warp * Traits::kTokens + token) * Traits::kSumStride + r;
-      sum += Traits::kCluster > 1 ? device::ptx::load_cluster_float(
-                                        device::ptx::cluster_address(device::ptx::shared_address(at), block))
-                                  : *at;
-    }
-  store_output(call, waited, token, row, sum);
+      for (int warp = 0; warp < Traits::kWarps; ++warp) {
+        const float* const at = sums + (warp * Traits::kTokens + token) * Traits::kSumStride + tile_row;
+        sum += Traits::kCluster > 1 ? device::ptx::load_cluster_float(device::ptx::cluster_address(
+                                          device::ptx::shared_address(at), block))
+                                    : *at;
+      }
+    return sum;
+  };
+  if constexpr (kGate == Gate::kNone)
+    store_output(call, waited, token, row, sum_of(r));
+  else
+    store_gated<kGate>(call, waited, token, row, sum_of(r), sum_of(r + kTileRows));
 }
 
-template <class Traits, class T, class Y>
+template <class Traits, class T, class Y, Gate kGate>
 __global__ __launch_bounds__(Traits::kThreads,
                              Traits::kBlocksPerSm) void gemm_stream(device::Upstream upstream,
                                                                     LinearCall<T, T, Y> call) {
@@ -95,7 +112,8 @@ __global__ __launch_bounds__(Traits::kThreads,
   constexpr int kStages = Traits::kStages, kTileStages = Traits::kTileStages, kUnroll = Traits::kUnroll;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
   const int rank = blockIdx.x % Traits::kCluster;
-  const int64_t tiles = ceil_div(call.out, Traits::kRows), clusters = gridDim.x / Traits::kCluster;
+  const int64_t tiles = ceil_div(call.out, Traits::rows_of_tile(kGate)),
+                clusters = gridDim.x / Traits::kCluster;
   const int32_t lane_k = (rank * Traits::kWarps + warp) * kUnroll * 32 + t * 8;
   const int32_t tile_stages = static_cast<int32_t>(ceil_div(call.in, Traits::kTurn));
   const uint32_t ring = device::ptx::shared_address(shared) + threadIdx.x * 16;
@@ -105,7 +123,8 @@ __global__ __launch_bounds__(Traits::kThreads,
   StreamCursor<Traits> cursor{blockIdx.x / Traits::kCluster};
 #pragma unroll
   for (int s = 0; s < kStages - 1; ++s)
-    copy_tile_stage(ring + s * Traits::kStageBytes, call, cursor, lane_k, tile_stages, tiles, clusters);
+    copy_tile_stage<Traits, kGate>(ring + s * Traits::kStageBytes, call, cursor, lane_k, tile_stages, tiles,
+                                   clusters);
   bool released = cursor.tile >= tiles;
   if (released) upstream.release_next();
   const auto waited = upstream.wait();
@@ -134,8 +153,8 @@ __global__ __launch_bounds__(Traits::kThreads,
 #pragma unroll
         for (int h = 0; h < 2; ++h)
           w[u][h] = *reinterpret_cast<const uint4*>(a + (u * 2 + h) * Traits::kThreads * 16);
-      copy_tile_stage(ring + (slot == 0 ? kStages - 1 : slot - 1) * Traits::kStageBytes, call, cursor, lane_k,
-                      tile_stages, tiles, clusters);
+      copy_tile_stage<Traits, kGate>(ring + (slot == 0 ? kStages - 1 : slot - 1) * Traits::kStageBytes, call,
+                                     cursor, lane_k, tile_stages, tiles, clusters);
       if (!released && cursor.tile >= tiles) released = true, upstream.release_next();
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
@@ -157,8 +176,8 @@ __global__ __launch_bounds__(Traits::kThreads,
       __syncthreads();
     }
     // The other half of `sums` is written next; this one not before everybody has passed the next barrier.
-    if (threadIdx.x < Traits::kTokens * Traits::kRows / Traits::kCluster)
-      store_tile<Traits>(sums + half * Traits::kSumFloats, call, waited, tile);
+    if (threadIdx.x < Traits::kTokens * Traits::rows_of_tile(kGate) / Traits::kCluster)
+      store_tile<Traits, kGate>(sums + half * Traits::kSumFloats, call, waited, tile);
   }
   if constexpr (Traits::kCluster > 1) {  // others still read this block's sums
     device::ptx::cluster_arrive();
@@ -166,23 +185,23 @@ __global__ __launch_bounds__(Traits::kThreads,
   }
 }
 
-template <class Traits, class T, class Y>
+template <class Traits, class T, class Y, Gate kGate = Gate::kNone>
 static Status launch_gemm_stream(cudaStream_t stream, const LinearCall<T, T, Y>& call, int multiprocessors) {
   static const cudaError_t allowed = cudaFuncSetAttribute(
-      gemm_stream<Traits, T, Y>, cudaFuncAttributeMaxDynamicSharedMemorySize, Traits::kSharedBytes);
+      gemm_stream<Traits, T, Y, kGate>, cudaFuncAttributeMaxDynamicSharedMemorySize, Traits::kSharedBytes);
   RIDGE_TRY(device::cuda_status(allowed, "cudaFuncSetAttribute of gemm_stream"));
   if (call.in > Traits::kWidth)
     return declined("gemm_stream: in is ", call.in, ", this kernel takes up to ", Traits::kWidth);
   if (call.tokens > Traits::kTokens)
     return declined("gemm_stream: tokens is ", call.tokens, ", this kernel takes up to 8");
   device::LaunchShape shape;
-  const int64_t clusters = min(ceil_div(call.out, Traits::kRows),
+  const int64_t clusters = min(ceil_div(call.out, Traits::rows_of_tile(kGate)),
                                int64_t{multiprocessors} * Traits::kBlocksPerSm / Traits::kCluster);
   shape.grid.x = static_cast<unsigned>(clusters * Traits::kCluster);
   shape.block.x = Traits::kThreads;
   shape.shared_bytes = Traits::kSharedBytes;
   shape.cluster = Traits::kCluster;
-  return device::launch_dependent(stream, shape, "gemm_stream", gemm_stream<Traits, T, Y>, call);
+  return device::launch_dependent(stream, shape, "gemm_stream", gemm_stream<Traits, T, Y, kGate>, call);
 }
 
 }  // namespace ridge::cuda

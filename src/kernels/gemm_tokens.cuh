@@ -110,30 +110,38 @@ __device__ __forceinline__ void multiply_stage(float (&sum)[Traits::kTiles][Trai
 }
 
 /// Adds the partial sums of warps and blocks, then writes this block's share of the rows.
-template <class Traits, class T, class Y>
+template <class Traits, Gate kGate = Gate::kNone, class T, class Y>
 __device__ __forceinline__ void store_sums(const float* sums, const LinearCall<T, T, Y>& call,
                                            device::Waited waited, int64_t token0, int64_t row0) {
-  constexpr int kShare = Traits::kRows / Traits::kCluster, kQuads = kShare / 4;
+  constexpr int kRows = kGate == Gate::kNone ? Traits::kRows : Traits::kRows / 2;  // of y
+  constexpr int kShare = kRows / Traits::kCluster, kQuads = kShare / 4;
   const int rank = Traits::kCluster > 1 ? static_cast<int>(device::ptx::cluster_rank()) : 0;
   for (int i = threadIdx.x; i < Traits::kTokens * kQuads; i += Traits::kThreads) {
     const int token = i / kQuads, r = rank * kShare + i % kQuads * 4;
     if (token0 + token >= call.tokens) break;
-    float total[4] = {};
+    const auto sums_of = [&](int first, float(&total)[4]) {
 #pragma unroll
-    for (int block = 0; block < Traits::kCluster; ++block)
+      for (int block = 0; block < Traits::kCluster; ++block)
 #pragma unroll
-      for (int warp = 0; warp < Traits::kWarpsDepth; ++warp) {
-        const float* const at = sums + (warp * Traits::kTokens + token) * Traits::kSumStride + r;
-        const float4 v = Traits::kCluster > 1 ? device::ptx::load_cluster(device::ptx::cluster_address(
-                                                    device::ptx::shared_address(at), block))
-                                              : *reinterpret_cast<const float4*>(at);
-        total[0] += v.x, total[1] += v.y, total[2] += v.z, total[3] += v.w;
-      }
+        for (int warp = 0; warp < Traits::kWarpsDepth; ++warp) {
+          const float* const at = sums + (warp * Traits::kTokens + token) * Traits::kSumStride + first;
+          const float4 v = Traits::kCluster > 1 ? device::ptx::load_cluster(device::ptx::cluster_address(
+                                                      device::ptx::shared_address(at), block))
+                                                : *reinterpret_cast<const float4*>(at);
+          total[0] += v.x, total[1] += v.y, total[2] += v.z, total[3] += v.w;
+        }
+    };
+    float total[4] = {}, up[4] = {};
+    sums_of(r, total);
+    if constexpr (kGate != Gate::kNone) sums_of(r + kRows, up);
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const int64_t row = row0 + r + j;
       if (row >= call.out) break;
-      store_output(call, waited, token0 + token, row, total[j]);
+      if constexpr (kGate == Gate::kNone)
+        store_output(call, waited, token0 + token, row, total[j]);
+      else
+        store_gated<kGate>(call, waited, token0 + token, row, total[j], up[j]);
     }
   }
 }

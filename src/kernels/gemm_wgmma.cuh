@@ -18,6 +18,8 @@ struct GemmWgmmaTraits {
   static constexpr int kGroups = kGroupsIn, kStages = kStagesIn, kCluster = kClusterIn,
                        kBlocksPerSm = kBlocksPerSmIn;
   static constexpr int kThreads = kGroups * 128, kRows = kGroups * 64, kTokens = 64;
+  // Rows of y that a block makes: with a gate half of its rows are of either matrix.
+  static constexpr int rows_of_block(Gate gate) { return gate == Gate::kNone ? kRows : kRows / 2; }
   static constexpr int kAtoms = kAtomsIn, kDepth = 64 * kAtoms;  // of a stage: 128 bytes of a row an atom
   static constexpr int kWeightBytes = kRows * 128, kTokenBytes = kTokens * 128;  // of an atom
   static constexpr int kStageBytes = kAtoms * (kWeightBytes + kTokenBytes);
@@ -33,7 +35,7 @@ struct GemmWgmmaTraits {
 };
 
 /// What a thread copies of every stage: its rows of w and of x, at its place of their 128 bytes.
-template <class Traits, class T>
+template <class Traits, class T, Gate kGate>
 struct TileCopies {
   const T* w[Traits::kWeightVectors];
   const T* x[Traits::kTokenVectors];  // none: the token does not exist and becomes 0
@@ -47,8 +49,12 @@ struct TileCopies {
     target = device::swizzle_128(row, place / 8);  // kThreads / 8 rows on, the swizzle is the same
 #pragma unroll
     for (int i = 0; i < Traits::kWeightVectors;
-         ++i)  // rows past the end read the last one; their sums are dropped
-      w[i] = call.w + min(row0 + row + i * (Traits::kThreads / 8), call.out - 1) * call.w_stride + place;
+         ++i) {  // rows past the end read the last one; their sums are dropped
+      constexpr int kRows = Traits::rows_of_block(kGate);
+      const int r = row + i * (Traits::kThreads / 8);
+      const T* const matrix = kGate != Gate::kNone && r >= kRows ? call.w_up : call.w;
+      w[i] = matrix + min(row0 + r % kRows, call.out - 1) * call.w_stride + place;
+    }
   }
   template <class Y>
   __device__ void set_tokens(const T* tokens, const LinearCall<T, T, Y>& call, int64_t token0) {
@@ -87,7 +93,7 @@ struct TileCopies {
   }
 };
 
-template <class Traits, class T, class Y>
+template <class Traits, class T, class Y, Gate kGate>
 __global__ __launch_bounds__(Traits::kThreads,
                              Traits::kBlocksPerSm) void gemm_wgmma(device::Upstream upstream,
                                                                    LinearCall<T, T, Y> call) {
@@ -97,7 +103,7 @@ __global__ __launch_bounds__(Traits::kThreads,
                  ring = (unaligned + 1023) / 1024 * 1024;
   unsigned char* const shared = shared_memory + (ring - unaligned);
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = warp / 4;
-  const int64_t row0 = int64_t{blockIdx.x} / Traits::kCluster * Traits::kRows,
+  const int64_t row0 = int64_t{blockIdx.x} / Traits::kCluster * Traits::rows_of_block(kGate),
                 token0 = int64_t{blockIdx.y} * Traits::kTokens;
   const int64_t rank = blockIdx.x % Traits::kCluster, depths = ceil_div(call.in, Traits::kDepth);
   const int32_t stages = rank < depths ? static_cast<int32_t>((depths - 1 - rank) / Traits::kCluster + 1) : 0;
@@ -105,7 +111,7 @@ __global__ __launch_bounds__(Traits::kThreads,
     return static_cast<int32_t>(rank + stage * Traits::kCluster) * Traits::kDepth;
   };
 
-  TileCopies<Traits, T> copies(call, row0);
+  TileCopies<Traits, T, kGate> copies(call, row0);
   // w of the first stages before the wait, x of them after it.
 #pragma unroll
   for (int s = 0; s < kStages - 1; ++s)
@@ -160,25 +166,25 @@ __global__ __launch_bounds__(Traits::kThreads,
   } else {
     __syncthreads();
   }
-  store_sums<Traits>(sums, call, waited, token0, row0);
+  store_sums<Traits, kGate>(sums, call, waited, token0, row0);
   if constexpr (Traits::kCluster > 1) {  // others still read this block's sums
     device::ptx::cluster_arrive();
     device::ptx::cluster_wait();
   }
 }
 
-template <class Traits, class T, class Y>
+template <class Traits, class T, class Y, Gate kGate = Gate::kNone>
 static Status launch_gemm_wgmma(cudaStream_t stream, const LinearCall<T, T, Y>& call) {
   static const cudaError_t allowed = cudaFuncSetAttribute(
-      gemm_wgmma<Traits, T, Y>, cudaFuncAttributeMaxDynamicSharedMemorySize, Traits::kSharedBytes);
+      gemm_wgmma<Traits, T, Y, kGate>, cudaFuncAttributeMaxDynamicSharedMemorySize, Traits::kSharedBytes);
   RIDGE_TRY(device::cuda_status(allowed, "cudaFuncSetAttribute of gemm_wgmma"));
   device::LaunchShape shape;
-  shape.grid.x = static_cast<unsigned>(ceil_div(call.out, Traits::kRows) * Traits::kCluster);
+  shape.grid.x = static_cast<unsigned>(ceil_div(call.out, Traits::rows_of_block(kGate)) * Traits::kCluster);
   shape.grid.y = static_cast<unsigned>(ceil_div(call.tokens, Traits::kTokens));
   shape.block.x = Traits::kThreads;
   shape.shared_bytes = Traits::kSharedBytes;
   shape.cluster = Traits::kCluster;
-  return device::launch_dependent(stream, shape, "gemm_wgmma", gemm_wgmma<Traits, T, Y>, call);
+  return device::launch_dependent(stream, shape, "gemm_wgmma", gemm_wgmma<Traits, T, Y, kGate>, call);
 }
 
 }  // namespace ridge::cuda

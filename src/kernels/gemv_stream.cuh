@@ -27,16 +27,24 @@ struct GemvStreamTraits {
   static constexpr int kStageBytes = kGroup * kVectors * kThreads * 16, kRingBytes = kStages * kStageBytes;
 };
 
-/// Starts the copy of stage `stage` (rows kGroup * stage … of this block) into `place`, this lane's 16 bytes
-/// there.
-template <class Traits, class T, class X, class Y>
+/// Row i of this block, with a gate those of both matrices in turns.
+template <Gate kGate, class T, class X, class Y>
+__device__ __forceinline__ const T* block_row(const LinearCall<T, X, Y>& call, int32_t i) {
+  const T* const matrix = kGate != Gate::kNone && (i & 1) ? call.w_up : call.w;
+  const int64_t of_block = kGate != Gate::kNone ? i >> 1 : i;
+  return matrix + (int64_t{blockIdx.x} + of_block * gridDim.x) * call.w_stride;
+}
+
+/// Starts the copy of stage `stage` (rows kGroup * stage … of this block, with a gate those of both matrices
+/// in turns) into `place`, this lane's 16 bytes there.
+template <class Traits, Gate kGate, class T, class X, class Y>
 __device__ __forceinline__ void copy_rows(uint32_t place, const LinearCall<T, X, Y>& call, int32_t stage,
                                           int32_t rows) {
 #pragma unroll
   for (int r = 0; r < Traits::kGroup; ++r) {
     const int32_t i = stage * Traits::kGroup + r;
     if (i >= rows) break;
-    const T* const row = call.w + (int64_t{blockIdx.x} + int64_t{i} * gridDim.x) * call.w_stride;
+    const T* const row = block_row<kGate>(call, i);
 #pragma unroll
     for (int v = 0; v < Traits::kVectors; ++v) {
       const int k = (v * Traits::kThreads + static_cast<int>(threadIdx.x)) * 8;
@@ -46,7 +54,7 @@ __device__ __forceinline__ void copy_rows(uint32_t place, const LinearCall<T, X,
   }
 }
 
-template <class Traits, class T, class X, class Y>
+template <class Traits, class T, class X, class Y, Gate kGate>
 __global__ __launch_bounds__(Traits::kThreads,
                              Traits::kBlocksPerSm) void gemv_stream(device::Upstream upstream,
                                                                     LinearCall<T, X, Y> call) {
@@ -54,13 +62,14 @@ __global__ __launch_bounds__(Traits::kThreads,
   constexpr int kStages = Traits::kStages;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   float* const parts = reinterpret_cast<float*>(shared + Traits::kRingBytes);  // [rows, kWarps]
-  const int32_t rows = static_cast<int32_t>((call.out - 1 - blockIdx.x) / gridDim.x + 1);
+  const int32_t outputs = static_cast<int32_t>((call.out - 1 - blockIdx.x) / gridDim.x + 1);
+  const int32_t rows = kGate == Gate::kNone ? outputs : 2 * outputs;
   const int32_t stages = (rows + Traits::kGroup - 1) / Traits::kGroup;
   const uint32_t ring = device::ptx::shared_address(shared) + threadIdx.x * 16;
 
 #pragma unroll
   for (int s = 0; s < kStages - 1; ++s) {
-    if (s < stages) copy_rows<Traits>(ring + s * Traits::kStageBytes, call, s, rows);
+    if (s < stages) copy_rows<Traits, kGate>(ring + s * Traits::kStageBytes, call, s, rows);
     device::ptx::copy_async_commit();
   }
   if (Traits::kEarly || stages < kStages) upstream.release_next();
@@ -77,7 +86,8 @@ __global__ __launch_bounds__(Traits::kThreads,
     device::ptx::copy_async_wait<kStages - 2>();
     const int32_t ahead = stage + kStages - 1;
     if (ahead < stages)
-      copy_rows<Traits>(ring + (slot == 0 ? kStages - 1 : slot - 1) * Traits::kStageBytes, call, ahead, rows);
+      copy_rows<Traits, kGate>(ring + (slot == 0 ? kStages - 1 : slot - 1) * Traits::kStageBytes, call, ahead,
+                               rows);
     device::ptx::copy_async_commit();
     if (!Traits::kEarly && ahead + 1 == stages) upstream.release_next();
     const unsigned char* const place = shared + slot * Traits::kStageBytes + threadIdx.x * 16;
@@ -106,30 +116,37 @@ __global__ __launch_bounds__(Traits::kThreads,
     slot = slot + 1 == kStages ? 0 : slot + 1;
   }
   __syncthreads();
-  for (int32_t i = threadIdx.x; i < rows; i += Traits::kThreads) {
-    const int64_t row = int64_t{blockIdx.x} + int64_t{i} * gridDim.x;
+  const auto sum_of = [&](int32_t row) {
     float sum = 0;
 #pragma unroll
-    for (int w = 0; w < Traits::kWarps; ++w) sum += parts[i * Traits::kWarps + w];
-    store_output(call, waited, 0, row, sum);
+    for (int w = 0; w < Traits::kWarps; ++w) sum += parts[row * Traits::kWarps + w];
+    return sum;
+  };
+  for (int32_t i = threadIdx.x; i < outputs; i += Traits::kThreads) {
+    const int64_t row = int64_t{blockIdx.x} + int64_t{i} * gridDim.x;
+    if constexpr (kGate == Gate::kNone)
+      store_output(call, waited, 0, row, sum_of(i));
+    else
+      store_gated<kGate>(call, waited, 0, row, sum_of(2 * i), sum_of(2 * i + 1));
   }
 }
 
-template <class Traits, class T, class X, class Y>
+template <class Traits, class T, class X, class Y, Gate kGate = Gate::kNone>
 static Status launch_gemv_stream(cudaStream_t stream, const LinearCall<T, X, Y>& call, int multiprocessors) {
   static const cudaError_t allowed = cudaFuncSetAttribute(
-      gemv_stream<Traits, T, X, Y>, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 * 1024);
+      gemv_stream<Traits, T, X, Y, kGate>, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 * 1024);
   RIDGE_TRY(device::cuda_status(allowed, "cudaFuncSetAttribute of gemv_stream"));
   if (call.in > Traits::kWidth)
     return declined("gemv_stream: in is ", call.in, ", this kernel takes up to ", Traits::kWidth);
   device::LaunchShape shape;
   shape.grid.x = static_cast<unsigned>(min(call.out, int64_t{multiprocessors} * Traits::kBlocksPerSm));
   shape.block.x = Traits::kThreads;
-  const int64_t parts = ceil_div(call.out, int64_t{shape.grid.x}) * Traits::kWarps * 4;
+  const int64_t parts =
+      ceil_div(call.out, int64_t{shape.grid.x}) * (kGate == Gate::kNone ? 1 : 2) * Traits::kWarps * 4;
   if (Traits::kRingBytes + parts > 227 * 1024)
     return declined("gemv_stream: out is ", call.out, ", its sums do not fit in shared memory");
   shape.shared_bytes = static_cast<int>(Traits::kRingBytes + parts);
-  return device::launch_dependent(stream, shape, "gemv_stream", gemv_stream<Traits, T, X, Y>, call);
+  return device::launch_dependent(stream, shape, "gemv_stream", gemv_stream<Traits, T, X, Y, kGate>, call);
 }
 
 }  // namespace ridge::cuda

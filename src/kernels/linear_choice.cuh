@@ -9,42 +9,58 @@
 
 namespace ridge::cuda {
 
-/// 1 … 8 tokens, x and w of one 16-bit type.
-template <class T, class Y>
-Status launch_few_tokens(cudaStream_t stream, const LinearCall<T, T, Y>& call, int sms) {
-  if (call.in <= 4096) return launch_gemm_stream<GemmStreamTraits<16, 8, 1, 9, 1, 1>>(stream, call, sms);
-  return launch_gemm_stream<GemmStreamTraits<16, 14, 1, 8, 2, 1>>(stream, call, sms);
+/// The longest `in` of one token with a gate, and the most rows of y that its sums have room for.
+inline constexpr int64_t kOneGatedWidth = GemvStreamTraits<16, 2, 2, 6, 1>::kWidth, kOneGatedRows = 132 * 256;
+
+/// Rows of w that are read for a row of y.
+constexpr int64_t matrices_of(Gate gate) {
+  return gate == Gate::kNone ? 1 : 2;
 }
-inline constexpr int64_t kFewTokensWidth = GemmStreamTraits<16, 14, 1, 8, 2, 1>::kWidth;
+
+/// 1 … 8 tokens, x and w of one 16-bit type.
+template <Gate kGate = Gate::kNone, class T, class Y>
+Status launch_few_tokens(cudaStream_t stream, const LinearCall<T, T, Y>& call, int sms) {
+  if (call.in <= 4096)
+    return launch_gemm_stream<GemmStreamTraits<16, 8, 1, 12, 1, 1>, T, Y, kGate>(stream, call, sms);
+  return launch_gemm_stream<GemmStreamTraits<16, 14, 1, 12, 2, 1>, T, Y, kGate>(stream, call, sms);
+}
+inline constexpr int64_t kFewTokensWidth = GemmStreamTraits<16, 14, 1, 12, 2, 1>::kWidth;
 
 /// One token, w of 16 bits, x of 16 or 32.
-template <class W, class X, class Y>
+template <Gate kGate = Gate::kNone, class W, class X, class Y>
 Status launch_one_token(cudaStream_t stream, const LinearCall<W, X, Y>& call, int sms) {
+  const int64_t rows = call.out * matrices_of(kGate);
   // With few rows a launch is short, and the matrix instruction, which needs no shuffles, adds up sooner.
   if constexpr (std::is_same_v<W, X>)
-    if (call.in <= 4096 && call.out <= 5120) return launch_few_tokens(stream, call, sms);
+    if (call.in <= 4096 && rows <= 5120) return launch_few_tokens<kGate>(stream, call, sms);
   // gemv_stream's sums take shared memory by the row: from so many rows on, blocks that come and go are as
   // fast.
-  const bool few_rows = call.out <= int64_t{sms} * 512;
+  const bool few_rows = rows <= int64_t{sms} * 512;
   if (few_rows && call.in <= 4096)
-    return launch_gemv_stream<GemvStreamTraits<16, 1, 4, 6, 1>>(stream, call, sms);
-  if (few_rows && call.in <= 8192)
-    return launch_gemv_stream<GemvStreamTraits<16, 2, 2, 6, 1>>(stream, call, sms);
-  if (few_rows && call.in <= 14336)
-    return launch_gemv_stream<GemvStreamTraits<28, 2, 1, 7, 1>>(stream, call, sms);
-  return launch_gemv<GemvTraits<8, 1, 4, 4>>(stream, call);
+    return launch_gemv_stream<GemvStreamTraits<16, 1, 4, 6, 1>, W, X, Y, kGate>(stream, call, sms);
+  if (few_rows && call.in <= kOneGatedWidth)
+    return launch_gemv_stream<GemvStreamTraits<16, 2, 2, 6, 1>, W, X, Y, kGate>(stream, call, sms);
+  if constexpr (kGate != Gate::kNone) {
+    return declined("one token of a gated linear: in is ", call.in, " and out ", call.out);
+  } else {
+    if (few_rows && call.in <= 14336)
+      return launch_gemv_stream<GemvStreamTraits<28, 2, 1, 7, 1>>(stream, call, sms);
+    return launch_gemv<GemvTraits<8, 1, 4, 4>>(stream, call);
+  }
 }
 
 /// Any number of tokens, 64 a block; w is read again for every 64.
-template <class T, class Y>
+template <Gate kGate = Gate::kNone, class T, class Y>
 Status launch_many_tokens(cudaStream_t stream, const LinearCall<T, T, Y>& call, int sms) {
   const int64_t blocks = call.tokens > 64 ? ceil_div(call.tokens, int64_t{64}) : 1;
   const auto blocks_of = [&](int64_t rows, int64_t cluster) {
-    return ceil_div(call.out, rows) * cluster * blocks;
+    return ceil_div(call.out * matrices_of(kGate), rows) * cluster * blocks;
   };
-  if (blocks_of(64, 2) <= sms) return launch_gemm_wgmma<GemmWgmmaTraits<1, 6, 2, 1, 2>>(stream, call);
-  if (blocks_of(256, 4) <= sms) return launch_gemm_wgmma<GemmWgmmaTraits<4, 5, 4, 1>>(stream, call);
-  return launch_gemm_wgmma<GemmWgmmaTraits<1, 6, 1, 2>>(stream, call);
+  if (blocks_of(64, 2) <= sms)
+    return launch_gemm_wgmma<GemmWgmmaTraits<1, 6, 2, 1, 2>, T, Y, kGate>(stream, call);
+  if (blocks_of(256, 4) <= sms)
+    return launch_gemm_wgmma<GemmWgmmaTraits<4, 5, 4, 1>, T, Y, kGate>(stream, call);
+  return launch_gemm_wgmma<GemmWgmmaTraits<1, 6, 1, 2>, T, Y, kGate>(stream, call);
 }
 
 }  // namespace ridge::cuda

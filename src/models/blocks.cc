@@ -143,16 +143,19 @@ Tensor StepWriter::attention(const std::string& label, Tensor q, Tensor k, const
   for (const Tensor& x : {q, k}) {
     RopeArgs r;
     r.x = x, r.positions = positions_, r.frequencies = spec.frequencies;
-    r.interleaved = spec.interleaved, r.magnitude = spec.rope_magnitude;
+    r.interleaved = spec.interleaved, r.magnitude = spec.rope_magnitude, r.settled = true;
     plan_.call(label + (x.data == q.data ? " rope q" : " rope k"), r);
   }
   KvWriteArgs w;
-  w.k = k, w.v = as_heads(v, spec.kv_heads, spec.head_dim), w.slots = slots_;
+  w.k = k, w.v = as_heads(v, spec.kv_heads, spec.head_dim), w.slots = slots_, w.settled = true;
   w.written = plan_.counter("tokens_written");
   w.k_pages = pages.k_pages, w.v_pages = pages.v_pages, w.k_scale = pages.k_scale, w.v_scale = pages.v_scale;
   plan_.call(label + " kv", w);
 
-  const Tensor o = plan_.activation(kF32, q.shape);
+  // Where only the linear after it reads it, in bf16, and a device's kernels write that.
+  const bool narrow =
+      formats_.activations == ActivationFormat::kBf16 && batch_.prefills == 0 && !plan_.host_visible();
+  const Tensor o = plan_.activation(narrow ? kBF16 : kF32, q.shape);
   if (batch_.decodes > 0) {
     AttentionDecodeArgs d;
     d.o = o.slice(0, batch_.decodes), d.q = q.slice(0, batch_.decodes);

@@ -106,7 +106,7 @@ void Decoder::write_step(StepPlan& plan, const BatchShape& batch, const KvPages&
     x = step.add(in_layer(i, "attention residual"), x, step.linear(in_layer(i, "o"), mixed, l.o));
     Activations mlp = step.norm_input(in_layer(i, "mlp norm"), x, l.mlp_norm, config_.epsilon);
     const auto halves =
-        step.linears({in_layer(i, "gate"), in_layer(i, "up")}, in_layer(i, "gate_up"), mlp, l.gate_up, true);
+        step.linears({in_layer(i, "gate"), in_layer(i, "up")}, in_layer(i, "gate_up"), mlp, l.gate_up, false);
     Activations inner = step.activations(step.silu_mul(in_layer(i, "silu_mul"), halves[0], halves[1]));
     x = step.add(in_layer(i, "mlp residual"), x, step.linear(in_layer(i, "down"), inner, l.down));
   }

@@ -43,7 +43,7 @@ int64_t executed_tiles(const A& a) {
 
 inline AttentionTilesCall tiles_call(const PagedAttention& a) {
   AttentionTilesCall c;
-  c.o = a.o.as<float>(), c.q = a.q.as<const float>();
+  c.o = static_cast<float*>(a.o.data), c.narrow = a.o.dtype == kBF16, c.q = a.q.as<const float>();
   c.o_stride = a.o.stride(0), c.o_head_stride = a.o.stride(1), c.q_stride = a.q.stride(0),
   c.q_head_stride = a.q.stride(1);
   if (a.lse) c.lse = a.lse.as<float>(), c.lse_stride = a.lse.stride(0), c.lse_head_stride = a.lse.stride(1);

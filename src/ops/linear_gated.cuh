@@ -11,6 +11,7 @@ inline Decline declines_gated(const LinearGated& a) {
   if (a.w_gate.layout != a.w_up.layout) return decline("w_gate and w_up have different layouts");
   if (a.w_gate.dim(0) > kMostRows)
     return decline("inner is ", a.w_gate.dim(0), ", needs at most ", kMostRows);
+  if (a.y.dtype != kF32) return decline("y is ", dtype_name(a.y.dtype), ", this kernel writes f32");
   if (Decline no = declines_terms_weights(a.w_gate)) return no;
   if (Decline no = aligned_rows({{"w_gate", &a.w_gate}, {"w_up", &a.w_up}})) return no;
   return dense_rows({{"y", &a.y}, {"x", &a.x}});

@@ -10,7 +10,7 @@
 namespace ridge {
 
 struct LinearGated {
-  Tensor y;       // out [tokens, inner] f32
+  Tensor y;       // out [tokens, inner] f32, bf16
   Tensor x;       // in  [tokens, in] f32, bf16
   Tensor w_gate;  // in  [inner, in] f16, bf16, q8_0 … q6_k; plain as in the file, quantized in linear's
                   // packed layout
@@ -29,7 +29,7 @@ Operator<A> describe_linear_gated(const char* name, const char* gated, void (*re
   Operator<A> op;
   op.name = name;
   op.shape_key = [](const A& a) { return text(a.y.dim(0), "x2x", a.y.dim(1), "x", a.x.dim(1)); };
-  op.operands = {{"y", &A::y, kOut, kActivations, "tokens inner", {kF32}},
+  op.operands = {{"y", &A::y, kOut, kActivations, "tokens inner", {kF32, kBF16}},
                  {"x", &A::x, kIn, kActivations, "tokens in", {kF32, kBF16}},
                  {"w_gate",
                   &A::w_gate,
@@ -47,6 +47,8 @@ Operator<A> describe_linear_gated(const char* name, const char* gated, void (*re
               {{2, 33, 96}},
               {{3, 48, 40}},
               {{11, 40, 256}},
+              {{7, 75, 520}},
+              {{70, 40, 136}},
               {{1, 1536, 576}, kBench},
               {{8, 14336, 4096}, kBench}};
   op.tolerance = {[slope](const Judged<A>& j, Tensor A::*, int64_t t, int64_t i, int64_t, int64_t) {
@@ -61,11 +63,15 @@ Operator<A> describe_linear_gated(const char* name, const char* gated, void (*re
     const Tensor x = operand_of(gate, "x"), w_gate = operand_of(gate, "w"), w_up = operand_of(up, "w");
     if (operand_of(up, "x").data != x.data || operand_of(gate, "x_scale") || !plain(gate) || !plain(up) ||
         operand_of(join, "gate").data != operand_of(gate, "y").data ||
-        operand_of(join, "up").data != operand_of(up, "y").data || operand_of(join, "y").dtype != kF32 ||
-        w_gate.dtype != w_up.dtype || w_gate.layout != w_up.layout || !(w_gate.shape == w_up.shape))
+        operand_of(join, "up").data != operand_of(up, "y").data || w_gate.dtype != w_up.dtype ||
+        w_gate.layout != w_up.layout || !(w_gate.shape == w_up.shape))
       return {};
     A a;
     a.y = operand_of(join, "y"), a.x = x, a.w_gate = w_gate, a.w_up = w_up;
+    if (calls.size() == 4) {  // and the cast of y
+      if (operand_of(*calls[3], "x").data != a.y.data) return {};
+      a.y = operand_of(*calls[3], "y");
+    }
     return a;
   };
   return op;

@@ -87,8 +87,16 @@ StepPlan::Region* StepPlan::region_of(const void* address, int64_t* within) {
   return &regions_[index];
 }
 
+/// The cast that follows the sequence is offered first: an operator takes it along or returns nothing for it.
 bool StepPlan::try_fuse(AnyOperator& fused, size_t at) {
-  const auto& names = fused.replaces();
+  std::vector<const char*> names = fused.replaces();
+  names.push_back("cast");
+  if (try_fuse(fused, names, at)) return true;
+  names.pop_back();
+  return try_fuse(fused, names, at);
+}
+
+bool StepPlan::try_fuse(AnyOperator& fused, const std::vector<const char*>& names, size_t at) {
   if (at + names.size() > calls_.size()) return false;
   std::vector<const AnyCall*> sequence;
   for (size_t i = 0; i < names.size(); ++i) {

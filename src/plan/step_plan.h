@@ -77,6 +77,8 @@ class StepPlan {
   Status upload(Stream& stream) const;
   Status download(Stream& stream, bool all) const;
   bool has(const std::string& name) const;
+  /// Whether the host reads and writes the plan's device's memory.
+  bool host_visible() const { return device_->host_visible(); }
   void set_counter(const std::string& name, int64_t v);  // a counter that the model does not use is ignored
   void set_chunks(const std::string& name, std::vector<QueryChunk> chunks);  // likewise
   /// Runs all calls. With `times` (as many as calls), measures each; with `after`, calls it when a call is
@@ -112,6 +114,7 @@ class StepPlan {
   Region* region_of(const void* address, int64_t* within);
   void fuse(const PlanOptions& options);
   bool try_fuse(AnyOperator& fused, size_t at);
+  bool try_fuse(AnyOperator& fused, const std::vector<const char*>& names, size_t at);
   void measure_lifetimes();
   int64_t place();
   int64_t place_persistent();

@@ -15,6 +15,7 @@
 #include "ops/linear/linear.h"
 #include "ops/linear_qkv/linear_qkv.h"
 #include "ops/linear_swiglu/linear_swiglu.h"
+#include "ops/rms_norm/rms_norm.h"
 #include "ops/rope/rope.h"
 #include "ops/rope_kv_write/rope_kv_write.h"
 #include "ops/sample/sample.h"
@@ -112,7 +113,7 @@ Status rope_part(CudaStream& s, const Model& m, const Layer& l) {
   RopeKvWriteArgs a;
   a.q = as_heads(m.q, kHeads), a.k = as_heads(m.k, kKvHeads), a.v = as_heads(m.v, kKvHeads);
   a.k_pages = l.k_pages, a.v_pages = l.v_pages, a.slots = m.slots, a.positions = m.positions;
-  a.frequencies = m.frequencies;
+  a.frequencies = m.frequencies, a.settled = true;
   return rope_kv_write(s, a);
 }
 
@@ -121,6 +122,7 @@ Status decode_part(CudaStream& s, const Model& m, const Layer& l) {
   d.o = as_heads(m.attended, kHeads), d.q = as_heads(m.q, kHeads), d.k_pages = l.k_pages,
   d.v_pages = l.v_pages;
   d.page_table = m.table, d.kv_length = m.lengths, d.scale = 0.125f;
+  d.tables_settled = true, d.unsettled = 1;
   return attention_decode(s, d);
 }
 
@@ -130,10 +132,17 @@ Status swiglu_part(CudaStream& s, const Model& m, const Layer& l) {
   return linear_swiglu(s, a);
 }
 
-Status attention_part(CudaStream& s, const Model& m, const Layer& l, bool fused) {
+/// Notes the device's clock for each call that follows, where `stamps` counts them.
+void stamp(CudaStream& s, int64_t* stamps) {
+  if (stamps != nullptr) s.stamp_next((*stamps)++);
+}
+
+Status attention_part(CudaStream& s, const Model& m, const Layer& l, bool fused, int64_t* stamps) {
+  stamp(s, stamps);
   if (fused) {
     RIDGE_TRY(
         linear_qkv(s, {.q = m.q, .k = m.k, .v = m.v, .x = m.normed, .w_q = l.q, .w_k = l.k, .w_v = l.v}));
+    stamp(s, stamps);
     RIDGE_TRY(rope_part(s, m, l));
   } else {
     RIDGE_TRY(linear(s, {.y = m.q, .x = m.normed, .w = l.q}));
@@ -147,7 +156,9 @@ Status attention_part(CudaStream& s, const Model& m, const Layer& l, bool fused)
     a.v_pages = l.v_pages, a.slots = m.slots;
     RIDGE_TRY(kv_write(s, a));
   }
+  stamp(s, stamps);
   RIDGE_TRY(decode_part(s, m, l));
+  stamp(s, stamps);
   return linear(s, {.y = m.projected, .x = m.attended, .w = l.o});
 }
 
@@ -182,11 +193,15 @@ void print_shares(Bench& bench, const Model& m) {
   each("sample", [&](CudaStream& s, const Layer&) { return sample(s, m.sampling); });
 }
 
-Status step(CudaStream& s, const Model& m, bool fused) {
+Status step(CudaStream& s, const Model& m, bool fused, int64_t* stamps = nullptr) {
+  const auto norm = [&] {
+    stamp(s, stamps);
+    return add_rms_norm(s, {.sum = m.hidden, .y = m.normed, .a = m.hidden, .b = m.projected, .w = m.norm});
+  };
   for (const Layer& l : m.layers) {
-    RIDGE_TRY(attention_part(s, m, l, fused));
-    RIDGE_TRY(
-        add_rms_norm(s, {.sum = m.hidden, .y = m.normed, .a = m.hidden, .b = m.projected, .w = m.norm}));
+    RIDGE_TRY(attention_part(s, m, l, fused, stamps));
+    RIDGE_TRY(norm());
+    stamp(s, stamps);
     if (fused) {
       RIDGE_TRY(swiglu_part(s, m, l));
     } else {
@@ -194,12 +209,118 @@ Status step(CudaStream& s, const Model& m, bool fused) {
       RIDGE_TRY(linear(s, {.y = m.up, .x = m.normed, .w = l.up}));
       RIDGE_TRY(silu_mul(s, {.y = m.inner, .gate = m.gate, .up = m.up}));
     }
+    stamp(s, stamps);
     RIDGE_TRY(linear(s, {.y = m.projected, .x = m.inner, .w = l.down}));
-    RIDGE_TRY(
-        add_rms_norm(s, {.sum = m.hidden, .y = m.normed, .a = m.hidden, .b = m.projected, .w = m.norm}));
+    RIDGE_TRY(norm());
   }
+  stamp(s, stamps);
   RIDGE_TRY(linear(s, {.y = m.logits, .x = m.normed, .w = m.head}));
+  stamp(s, stamps);
   return sample(s, m.sampling);
+}
+
+/// What it costs to time every call of a step inside its graph, beside the same step untimed.
+void stamps_cost_little(Bench& bench) {
+  const Model m(bench);
+  bench.must(bench.stream().prepare_stamps(10 * kLayers));
+  double best[2] = {HUGE_VAL, HUGE_VAL};
+  for (int round = 0; round < 10; ++round) {
+    int64_t stamps = 0;
+    best[0] = std::min(best[0], bench.replay_us([&](CudaStream& s) { return step(s, m, true); }, 50));
+    best[1] =
+        std::min(best[1], bench.replay_us([&](CudaStream& s) { return step(s, m, true, &stamps); }, 50));
+  }
+  const double cost = best[1] / best[0] - 1;
+  std::printf("     a step of %.1f us, with every call timed %.1f us: %+.2f %%\n", best[0], best[1],
+              100 * cost);
+  bench.expect(cost <= 0.03, text("timing every call costs ", 100 * cost, " %, at most 3 are asked for"));
+}
+
+/// norm, linear and kv_write eight times over the same two buffers: whoever does not wait for the launch
+/// before it, or overwrites what the one after it still reads, leaves another row's bits in the pages.
+struct SharedChains {
+  static constexpr int64_t kChains = 8, kTokens = 8, kWidth = 512, kHeadsOfKv = 4, kDim = 64;
+  Tensor w, norm, normed, k, k_pages, v_pages;
+  std::vector<Tensor> x, slots;
+
+  explicit SharedChains(Bench& bench) {
+    Random random(28);
+    const auto normals = [&](int64_t n) {
+      std::vector<float> v(static_cast<size_t>(n));
+      for (float& value : v) value = random.normal();
+      return v;
+    };
+    w = bench.upload_as(kBF16, normals(kHeadsOfKv * kDim * kWidth), {kHeadsOfKv * kDim, kWidth});
+    norm = bench.upload(normals(kWidth), {kWidth});
+    normed = bench.output(kBF16, {kTokens, kWidth}), k = bench.output(kF32, {kTokens, kHeadsOfKv * kDim});
+    k_pages = bench.output(kBF16, {kChains, kHeadsOfKv, kTokens, kDim}),
+    v_pages = bench.output(kBF16, {kChains, kHeadsOfKv, kTokens, kDim});
+    for (int64_t c = 0; c < kChains; ++c) {
+      std::vector<int64_t> at;
+      for (int64_t t = 0; t < kTokens; ++t) at.push_back(c * kTokens + t);
+      x.push_back(bench.upload(normals(kTokens * kWidth), {kTokens, kWidth}));
+      slots.push_back(bench.upload(at, {kTokens}));
+    }
+  }
+  /// Call by call with `apart`.
+  Status run(CudaStream& s, bool apart) const {
+    const auto settle = [&] { return apart ? s.synchronize() : Status(); };
+    for (size_t c = 0; c < x.size(); ++c) {
+      RIDGE_TRY(rms_norm(s, {.y = normed, .x = x[c], .w = norm, .epsilon = 1e-5f}));
+      RIDGE_TRY(settle());
+      RIDGE_TRY(linear(s, {.y = k, .x = normed, .w = w}));
+      RIDGE_TRY(settle());
+      KvWriteArgs a;
+      a.k = a.v = Tensor(k.data, kF32, {kTokens, kHeadsOfKv, kDim}), a.slots = slots[c];
+      a.k_pages = k_pages, a.v_pages = v_pages;
+      RIDGE_TRY(kv_write(s, a));
+      RIDGE_TRY(settle());
+    }
+    return {};
+  }
+  std::vector<float> pages(Bench& bench) const {
+    std::vector<float> both = bench.floats(k_pages);
+    const std::vector<float> values = bench.floats(v_pages);
+    both.insert(both.end(), values.begin(), values.end());
+    return both;
+  }
+};
+
+/// `calls` recorded, or nothing after a failure.
+std::unique_ptr<Graph> record(Bench& bench, CudaStream& stream, const std::function<Status()>& calls) {
+  bench.must(stream.begin_recording());
+  bench.must(calls());
+  auto graph = stream.end_recording();
+  bench.must(graph.status());
+  return graph.ok() ? graph.take() : nullptr;
+}
+
+void k28_ten_thousand_replays(Bench& bench) {
+  const SharedChains chains(bench);
+  bench.run([&](CudaStream& s) { return chains.run(s, true); });
+  const std::vector<float> want = chains.pages(bench);
+
+  // Beside a stream that keeps the multiprocessors busy.
+  constexpr int64_t kBig = 4096;
+  CudaStream &s = bench.stream(), &other = bench.another_stream();
+  const Tensor w = bench.output(kBF16, {kBig, kBig}), x = bench.output(kBF16, {8, kBig}),
+               y = bench.output(kF32, {8, kBig});
+  bench.must(linear(other, {.y = y, .x = x, .w = w}));  // sets up what a recording must not
+  bench.must(other.synchronize());
+  const auto chain = record(bench, s, [&] { return chains.run(s, false); });
+  const auto filler = record(bench, other, [&]() -> Status {
+    for (int i = 0; i < 100; ++i) RIDGE_TRY(linear(other, {.y = y, .x = x, .w = w}));
+    return {};
+  });
+  for (int i = 0; i < 10000 && bench.failures() == 0; ++i) {
+    if (i % 10 == 0) bench.must(other.launch(*filler));
+    bench.must(s.launch(*chain));
+    if (i % 100 != 99) continue;
+    bench.must(s.synchronize());
+    bench.expect(chains.pages(bench) == want,
+                 text("after ", i + 1, " replays the pages are not those of the plain chain"));
+  }
+  bench.must(other.synchronize());
 }
 
 void smollm2_step(Bench& bench) {
@@ -226,7 +347,9 @@ void smollm2_step(Bench& bench) {
 }  // namespace
 
 std::vector<DeviceCase> chain_cases() {
-  return {{"smollm2_step_fused_equals_apart", smollm2_step}};
+  return {{"smollm2_step_fused_equals_apart", smollm2_step},
+          {"stamps_cost_at_most_3_percent", stamps_cost_little},
+          {"K28", k28_ten_thousand_replays}};
 }
 
 }  // namespace ridge::cases

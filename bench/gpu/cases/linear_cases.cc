@@ -167,6 +167,36 @@ void gated_linear_equals_its_sequence(Bench& bench) {
       }
 }
 
+/// bf16 weights, for each kernel of plain ones: one token, a few, many; y in f32 and cast along.
+void gated_plain_linear_equals_its_sequence(Bench& bench) {
+  const int64_t k = 520, n = 75;
+  for (const DType x_type : {kF32, kBF16})
+    for (const DType y_type : {kF32, kBF16})
+      for (const int64_t m : {1, 5, 8, 40, 70}) {
+        if (x_type == kF32 && (m > 1 || y_type == kBF16)) continue;
+        bench.begin();
+        const Tensor gate = bench.upload_as(kBF16, normals(n * k, 1), {n, k});
+        const Tensor up = bench.upload_as(kBF16, normals(n * k, 2), {n, k});
+        const Tensor x = bench.upload_as(x_type, normals(m * k, 3), {m, k}), g = bench.output(kF32, {m, n});
+        const Tensor u = bench.output(kF32, {m, n}), apart = bench.output(kF32, {m, n}),
+                     fused = bench.output(y_type, {m, n});
+        bench.run([&](CudaStream& s) -> Status {
+          RIDGE_TRY(linear(s, {.y = g, .x = x, .w = gate}));
+          RIDGE_TRY(linear(s, {.y = u, .x = x, .w = up}));
+          RIDGE_TRY(silu_mul(s, {.y = apart, .gate = g, .up = u}));
+          LinearSwigluArgs a;
+          a.y = fused, a.x = x, a.w_gate = gate, a.w_up = up;
+          return linear_swiglu(s, a);
+        });
+        const std::vector<float> want = bench.floats(apart), got = bench.floats(fused);
+        const double unit = y_type == kBF16 ? 0x1p-8 : 1e-5;  // products of different order, k = 520
+        for (size_t i = 0; i < want.size(); ++i)
+          bench.expect_near(got[i], want[i], unit * std::fabs(want[i]) + 1e-3,
+                            text("M = ", m, " x ", dtype_name(x_type), " y ", dtype_name(y_type), " ", i));
+        if (bench.failures() > 0) return;
+      }
+}
+
 void qkv_linear_equals_its_sequence(Bench& bench) {
   const int64_t in = 512, out[3] = {144, 48, 33};
   for (const DType dtype : {kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ4_K, kQ6_K})
@@ -199,6 +229,7 @@ std::vector<DeviceCase> linear_cases() {
           {"K9", k9_a_row_does_not_see_its_batch},
           {"linear_nan_stays_in_its_row", nan_and_infinity_stay_in_their_row},
           {"gated_linear_equals_its_sequence", gated_linear_equals_its_sequence},
+          {"gated_plain_linear_equals_its_sequence", gated_plain_linear_equals_its_sequence},
           {"qkv_linear_equals_its_sequence", qkv_linear_equals_its_sequence}};
 }
 

@@ -53,6 +53,7 @@ std::string cpu_declines(const PagedAttention& a) {
   if (!a.q.rows_are_dense() || !a.o.rows_are_dense()) return "q or o has strides along head_dim: copy it";
   if (!a.k_pages.rows_are_dense() || !a.v_pages.rows_are_dense())
     return "k_pages or v_pages has strides along head_dim: make head_dim innermost";
+  if (a.o.dtype != kF32) return text("o is ", dtype_name(a.o.dtype), ", the kernels write f32");
   if (a.q.dim(2) > kMaxHeadDim)
     return text("head_dim is ", a.q.dim(2), ", the kernels' blocks hold up to ", kMaxHeadDim);
   return "";

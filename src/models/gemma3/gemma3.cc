@@ -114,7 +114,7 @@ void Gemma3::write_step(StepPlan& plan, const BatchShape& batch, const KvPages& 
                  step.rms_norm(in_layer(i, "post attention norm"), o, l.post_attention_norm, epsilon));
     Activations mlp = step.norm_input(in_layer(i, "mlp norm"), x, l.mlp_norm, epsilon);
     const auto halves =
-        step.linears({in_layer(i, "gate"), in_layer(i, "up")}, in_layer(i, "gate_up"), mlp, l.gate_up, true);
+        step.linears({in_layer(i, "gate"), in_layer(i, "up")}, in_layer(i, "gate_up"), mlp, l.gate_up, false);
     Activations inner = step.activations(step.gelu_mul(in_layer(i, "gelu_mul"), halves[0], halves[1]));
     const Tensor down = step.linear(in_layer(i, "down"), inner, l.down);
     x = step.add(in_layer(i, "mlp residual"), x,

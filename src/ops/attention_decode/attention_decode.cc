@@ -54,6 +54,7 @@ Operator<A> describe_attention_decode() {
   op.name = "attention_decode";
   op.shape_key = [](const A& a) { return attention_shape(a, a.keys.get()); };
   op.operands = attention_operands<A>("sequences heads head_dim", "sequences heads");
+  op.operands[0].dtypes = {kF32, kBF16};
   op.counts = {{"pairs", &A::pairs}, {"keys", &A::keys}};
   op.params = {{"scale", &A::scale}, {"window", &A::window}, {"softcap", &A::softcap}};
   count_attention(&op);

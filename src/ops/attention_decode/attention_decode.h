@@ -6,7 +6,8 @@
 
 namespace ridge {
 
-/// Operands of PagedAttention with rows = sequences: row s of q is the last token of sequence s.
+/// Operands of PagedAttention with rows = sequences: row s of q is the last token of sequence s. o may be
+/// bf16.
 struct AttentionDecodeArgs : PagedAttention {
   Count pairs;  // keys that the queries see, summed over sequences: Σ causal_pairs(kv_length - 1, 1, window)
   Count keys;   // cached tokens read: the same number

@@ -52,7 +52,8 @@ Decline declines_decode(const AttentionDecodeArgs& a) {
 template <class T>
 AttentionDecodeCall<T, float> decode_call(CudaStream& stream, const AttentionDecodeArgs& a) {
   AttentionDecodeCall<T, float> c;
-  c.out = a.o.as<float>(), c.q = a.q.as<const float>(), c.k = a.k_pages.as<T>(), c.v = a.v_pages.as<T>();
+  c.out = static_cast<float*>(a.o.data), c.narrow = a.o.dtype == kBF16, c.q = a.q.as<const float>(),
+  c.k = a.k_pages.as<T>(), c.v = a.v_pages.as<T>();
   if (a.lse) c.lse = a.lse.as<float>();
   c.pages = a.page_table.as<int32_t>(), c.lengths = a.kv_length.as<int64_t>();
   c.partials = static_cast<float*>(stream.workspace()), c.arrivals = stream.arrivals();

@@ -54,6 +54,7 @@ Operator<A> describe_kv_write() {
                  {"k_scale", &A::k_scale, kInto, kScales, "pages kv_heads page_size", {kF32}, true},
                  {"v_scale", &A::v_scale, kInto, kScales, "pages kv_heads page_size", {kF32}, true},
                  {"slots", &A::slots, kIn, kIndices, "tokens", {kI64}}};
+  op.params = {{"settled", &A::settled}};
   op.counts = {{"written", &A::written}};
   // Copies and conversions count no FLOPs.
   op.flops = [](const Dims&) { return int64_t{0}; };

@@ -10,6 +10,7 @@ struct KvWriteArgs {
   Tensor k_pages, v_pages;  // into   [pages, kv_heads, page_size, head_dim] f32, f16, bf16, i8
   Tensor k_scale, v_scale;  // into   [pages, kv_heads, page_size] f32; with i8 pages, and only with them
   Tensor slots;             // in     [tokens] i64: page * page_size + offset in the page; -1 skips the token
+  bool settled = false;     // slots were complete before the step: a GPU may read them before it waits
   Count written;            // tokens whose slot is not -1, for the account; below 0 (the default): all
   KvWriteArgs() : written(-1) {}
 };

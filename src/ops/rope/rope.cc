@@ -44,7 +44,7 @@ Operator<RopeArgs> describe_rope() {
   op.operands = {{"x", &A::x, kInOut, kActivations, "tokens heads head_dim", {kF32, kBF16}},
                  {"positions", &A::positions, kIn, kIndices, "tokens", {kI32, kI64}},
                  {"frequencies", &A::frequencies, kIn, kScales, "pairs", {kF32}}};
-  op.params = {{"interleaved", &A::interleaved}, {"magnitude", &A::magnitude}};
+  op.params = {{"interleaved", &A::interleaved}, {"magnitude", &A::magnitude}, {"settled", &A::settled}};
   // Two products and a sum for each rotated element; the table is shared by the heads of a token.
   op.flops = [](const Dims& d) { return d["tokens"] * d["heads"] * 2 * d["pairs"] * 3; };
   op.touched = {{"x", [](const Dims& d) { return d["tokens"] * d["heads"] * 2 * d["pairs"]; }}};

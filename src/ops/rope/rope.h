@@ -11,6 +11,7 @@ struct RopeArgs {
   Tensor frequencies;  // in     [pairs] f32, radians per position; see rope_frequencies.h
   bool interleaved = false;
   float magnitude = 1.0f;  // of cos and sin: YaRN's and LongRoPE's attention factor
+  bool settled = false;    // positions were complete before the step: a GPU may read them before it waits
 };
 /// Rotates pairs of x by position * frequency, in place. Pair i is elements (i, pairs + i), or with
 /// `interleaved` (2i, 2i + 1):

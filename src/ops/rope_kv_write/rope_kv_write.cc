@@ -50,6 +50,7 @@ std::optional<A> fuse(const std::vector<const AnyCall*>& calls) {
   a.written = count_of(write, "written");
   a.interleaved = param_of(rope_q, "interleaved") != 0;
   a.magnitude = static_cast<float>(param_of(rope_q, "magnitude"));
+  a.settled = param_of(rope_q, "settled") != 0 && param_of(write, "settled") != 0;
   if (a.q.dtype != kF32 || operand_of(write, "k").data != a.k.data || a.q.data == a.k.data ||
       a.k_pages.dtype == kI8 || a.v_pages.dtype == kI8 ||
       operand_of(rope_k, "positions").data != a.positions.data ||
@@ -75,7 +76,7 @@ Operator<A> describe_rope_kv_write() {
                  {"positions", &A::positions, kIn, kIndices, "tokens", {kI32, kI64}},
                  {"frequencies", &A::frequencies, kIn, kScales, "pairs", {kF32}}};
   op.counts = {{"written", &A::written}};
-  op.params = {{"interleaved", &A::interleaved}, {"magnitude", &A::magnitude}};
+  op.params = {{"interleaved", &A::interleaved}, {"magnitude", &A::magnitude}, {"settled", &A::settled}};
   // Two products and a sum for each rotated element.
   op.flops = [](const Dims& d) { return d["tokens"] * (d["heads"] + d["kv_heads"]) * 2 * d["pairs"] * 3; };
   op.touched = {{"k", written_elements},

@@ -14,7 +14,8 @@ struct RopeKvWriteArgs {
   Tensor frequencies;  // in     [pairs] f32, radians per position
   bool interleaved = false;
   float magnitude = 1.0f;
-  Count written;  // tokens whose slot is not -1, for the account; below 0 (the default): all
+  bool settled = false;  // slots and positions: rope's and kv_write's
+  Count written;         // tokens whose slot is not -1, for the account; below 0 (the default): all
   RopeKvWriteArgs() : written(-1) {}
 };
 /// Rotates q in place, and writes k rotated and v into their slots; k itself stays as it is. Replaces rope,

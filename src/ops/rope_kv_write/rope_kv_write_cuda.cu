@@ -1,5 +1,6 @@
 // Limit: bandwidth; below about 100 tokens the launch. A thread has a pair (or an element beyond the pairs)
-// of one head; angles are as exact as rope's. A slot outside of the pages is skipped, as in kv_write.
+// of one head; angles are as exact as rope's, and made before the wait where positions are settled. A slot
+// outside of the pages is skipped, as in kv_write.
 
 #include <algorithm>
 
@@ -29,65 +30,92 @@ struct RopeKvWriteCall {
   device::Fresh<const float> k, v;
   PagesOf<K> k_pages;
   PagesOf<V> v_pages;
-  device::Fresh<const int64_t> slots;
-  device::Fresh<const void> positions;  // i32 or i64
+  const int64_t* slots = nullptr;   // these two are read before the wait where they are settled
+  const void* positions = nullptr;  // i32 or i64
   const float* frequencies = nullptr;
   int64_t tokens = 0, heads = 0, kv_heads = 0, head_dim = 0, pairs = 0, page_size = 0, capacity = 0;
   int64_t q_strides[2] = {}, k_strides[2] = {}, v_strides[2] = {};
   int64_t slot_stride = 0, position_stride = 0, frequency_stride = 0;
-  bool interleaved = false, wide_positions = false;
+  bool interleaved = false, wide_positions = false, settled = false;
   float magnitude = 1;
 };
 
-/// blockIdx.y: query heads, then heads of k, then of v. Item i < pairs of a token is a pair, the others are
-/// elements.
+/// A thread's pair (or element beyond the pairs): where it is in its head and its page, and how it turns.
+struct Turn {
+  int64_t token = 0, first = 0, second = 0, page = 0, place = 0;
+  bool is_pair = false, live = false;
+  float sine = 0, cosine = 1;
+};
+
+/// Of item i: items < pairs of a token are pairs, the others elements. Reads positions and slots alone.
+template <class K, class V>
+__device__ Turn turn_of(const RopeKvWriteCall<K, V>& call, int64_t i, bool is_query, bool is_value) {
+  const int64_t items = call.head_dim - call.pairs, item = i % items;
+  Turn turn;
+  turn.token = i / items, turn.is_pair = item < call.pairs;
+  turn.first = !turn.is_pair ? call.pairs + item : call.interleaved ? 2 * item : item;
+  turn.second = !turn.is_pair ? turn.first : call.interleaved ? turn.first + 1 : call.pairs + item;
+  const int64_t slot = is_query ? 0 : call.slots[turn.token * call.slot_stride];
+  turn.live = slot >= 0 && (is_query || slot < call.capacity);
+  if (!turn.live) return turn;
+  turn.page = slot / call.page_size, turn.place = slot % call.page_size;
+  if (!turn.is_pair || is_value) return turn;
+  const int64_t at = turn.token * call.position_stride;
+  const double position = call.wide_positions
+                              ? static_cast<double>(static_cast<const int64_t*>(call.positions)[at])
+                              : static_cast<double>(static_cast<const int32_t*>(call.positions)[at]);
+  double sine, cosine;
+  sincos(position * static_cast<double>(call.frequencies[item * call.frequency_stride]), &sine, &cosine);
+  turn.sine = static_cast<float>(sine * call.magnitude),
+  turn.cosine = static_cast<float>(cosine * call.magnitude);
+  return turn;
+}
+
+/// Turns and writes one item.
+template <class K, class V>
+__device__ void write_turned(const RopeKvWriteCall<K, V>& call, device::Waited waited, const Turn& turn,
+                             int64_t head, bool is_query, bool is_value) {
+  if (is_value) {
+    const float* const v = call.v.after(waited) + turn.token * call.v_strides[0] + head * call.v_strides[1];
+    V* const to = call.v_pages.at(waited, turn.page, head, turn.place);
+    to[turn.first] = device::from_float<V>(v[turn.first]);
+    if (turn.is_pair) to[turn.second] = device::from_float<V>(v[turn.second]);
+    return;
+  }
+  float* const q = call.q.after(waited) + turn.token * call.q_strides[0] + head * call.q_strides[1];
+  const float* const from =
+      is_query ? q : call.k.after(waited) + turn.token * call.k_strides[0] + head * call.k_strides[1];
+  float a = from[turn.first], b = from[turn.second];
+  if (turn.is_pair) {
+    const float turned = a * turn.cosine - b * turn.sine;
+    b = b * turn.cosine + a * turn.sine, a = turned;
+  }
+  if (is_query) {
+    q[turn.first] = a, q[turn.second] = b;
+  } else {
+    K* const to = call.k_pages.at(waited, turn.page, head, turn.place);
+    to[turn.first] = device::from_float<K>(a);
+    if (turn.is_pair) to[turn.second] = device::from_float<K>(b);
+  }
+}
+
+/// blockIdx.y: query heads, then heads of k, then of v.
 template <class K, class V>
 __global__ __launch_bounds__(128) void rope_kv_write_pairs(device::Upstream upstream,
                                                            RopeKvWriteCall<K, V> call) {
   upstream.release_next();
-  const auto waited = upstream.wait();
-  const int64_t items = call.head_dim - call.pairs, all = call.tokens * items;
+  if (!call.settled) (void)upstream.wait();
   const bool is_query = blockIdx.y < call.heads, is_value = blockIdx.y >= call.heads + call.kv_heads;
   const int64_t head = is_query ? blockIdx.y : blockIdx.y - call.heads - (is_value ? call.kv_heads : 0);
-  for (int64_t i = int64_t{blockIdx.x} * 128 + threadIdx.x; i < all; i += int64_t{gridDim.x} * 128) {
-    const int64_t token = i / items, item = i % items;
-    const bool is_pair = item < call.pairs;
-    const int64_t first = !is_pair ? call.pairs + item : call.interleaved ? 2 * item : item;
-    const int64_t second = !is_pair ? first : call.interleaved ? first + 1 : call.pairs + item;
-    const int64_t slot = is_query ? 0 : call.slots.after(waited)[token * call.slot_stride];
-    if (slot < 0 || (!is_query && slot >= call.capacity)) continue;
-    const int64_t page = slot / call.page_size, place = slot % call.page_size;
-    if (is_value) {
-      const float* const v = call.v.after(waited) + token * call.v_strides[0] + head * call.v_strides[1];
-      V* const to = call.v_pages.at(waited, page, head, place);
-      to[first] = device::from_float<V>(v[first]);
-      if (is_pair) to[second] = device::from_float<V>(v[second]);
-      continue;
-    }
-    float* const q = call.q.after(waited) + token * call.q_strides[0] + head * call.q_strides[1];
-    const float* const from =
-        is_query ? q : call.k.after(waited) + token * call.k_strides[0] + head * call.k_strides[1];
-    float a = from[first], b = from[second];
-    if (is_pair) {
-      const void* const positions = call.positions.after(waited);
-      const int64_t at = token * call.position_stride;
-      const double position = call.wide_positions
-                                  ? static_cast<double>(static_cast<const int64_t*>(positions)[at])
-                                  : static_cast<double>(static_cast<const int32_t*>(positions)[at]);
-      double sine, cosine;
-      sincos(position * static_cast<double>(call.frequencies[item * call.frequency_stride]), &sine, &cosine);
-      const float s = static_cast<float>(sine * call.magnitude),
-                  c = static_cast<float>(cosine * call.magnitude);
-      const float turned = a * c - b * s;
-      b = b * c + a * s, a = turned;
-    }
-    if (is_query) {
-      q[first] = a, q[second] = b;
-    } else {
-      K* const to = call.k_pages.at(waited, page, head, place);
-      to[first] = device::from_float<K>(a);
-      if (is_pair) to[second] = device::from_float<K>(b);
-    }
+  const int64_t all = call.tokens * (call.head_dim - call.pairs);
+  int64_t i = int64_t{blockIdx.x} * 128 + threadIdx.x;
+  Turn turn;
+  if (i < all) turn = turn_of(call, i, is_query, is_value);
+  const auto waited = upstream.wait();
+  while (i < all) {
+    if (turn.live) write_turned(call, waited, turn, head, is_query, is_value);
+    i += int64_t{gridDim.x} * 128;
+    if (i < all) turn = turn_of(call, i, is_query, is_value);
   }
 }
 
@@ -114,7 +142,7 @@ RopeKvWriteCall<K, V> call_of(const RopeKvWriteArgs& a) {
   call.tokens = a.q.dim(0), call.heads = a.q.dim(1), call.kv_heads = a.k.dim(1), call.head_dim = a.q.dim(2);
   call.pairs = a.frequencies.dim(0), call.page_size = a.k_pages.dim(2);
   call.capacity = a.k_pages.dim(0) * a.k_pages.dim(2);
-  call.interleaved = a.interleaved, call.magnitude = a.magnitude;
+  call.interleaved = a.interleaved, call.magnitude = a.magnitude, call.settled = a.settled;
   return call;
 }
 

@@ -110,8 +110,11 @@ Result<Buffer> CudaDevice::allocate_staging(int64_t bytes) {
 }
 
 Status CudaDevice::upload(void* to, const void* from, int64_t bytes) {
-  return cuda_status(cudaMemcpy(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice),
-                     "cudaMemcpy to the device");
+  RIDGE_TRY(cuda_status(cudaMemcpy(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice),
+                        "cudaMemcpy to the device"));
+  // From pageable memory it returns when the bytes are staged, and streams of ours do not wait for the null
+  // one.
+  return cuda_status(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
 }
 Status CudaDevice::download(void* to, const void* from, int64_t bytes) {
   return cuda_status(cudaMemcpy(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost),
