@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # The engine on a GPU: bench/gpu/engine.sh BUILD_FOLDER OUT_FOLDER [PART...]
 # BUILD_FOLDER: of the cuda preset, with ridge and goldens_test. PART: doctor, probe, goldens, smollm2 (row G12),
-# step (rows G10, 16 GB of random weights), profile; default: all. Models come by RIDGE_SMOLLM2 and RIDGE_GEMMA3.
+# fusions (SmolLM2 with each fused operator apart, one by one), step (rows G10, 16 GB of random weights), profile; default: all. Models come by RIDGE_SMOLLM2 and RIDGE_GEMMA3.
 # OUT_FOLDER gets a log or JSON object a part. Tokens and logits of the goldens are compared at the bounds of the CPU.
 set -u
 build=$1 out=$2
 shift 2
-parts=${*:-doctor probe goldens smollm2 profile step}
+parts=${*:-doctor probe goldens smollm2 fusions profile step}
 mkdir -p "$out"
 export RIDGE_MACHINE=$out/machine.json
 failed=0
@@ -27,6 +27,11 @@ for wanted in $parts; do
       for way in "" --no-look-ahead "--no-graphs --no-look-ahead" "--no-fuse all" "--activations bf16"; do
         # shellcheck disable=SC2086
         part "smollm2${way// /}" "$ridge" bench "$RIDGE_SMOLLM2" --device cuda --prompt-tokens 128 --output-tokens 256 --context 1024 --json $way
+      done
+      ;;
+    fusions)
+      for fused in add_rms_norm linear_swiglu rope_kv_write; do
+        part "smollm2-without-$fused" "$ridge" bench "$RIDGE_SMOLLM2" --device cuda --prompt-tokens 128 --output-tokens 256 --context 1024 --json --no-fuse $fused
       done
       ;;
     profile)
