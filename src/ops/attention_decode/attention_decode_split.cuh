@@ -100,14 +100,13 @@ inline int64_t decode_workspace(const AttentionDecodeArgs& a) {
   });
 }
 
-/// Units of 8 query heads and stages of 16 keys; the matrix step has 16 rows, and f32 queries and weights are
-/// two terms. What causality hides is multiplied by a weight of 0.
+/// Units of 8 query heads and stages of 16 keys; the other 8 of the matrix step's 16 rows have the second
+/// terms of f32 queries and weights. What causality hides is multiplied by a weight of 0.
 inline int64_t executed_decode(const AttentionDecodeArgs& a) {
   if (a.chunks == nullptr) return 4 * a.pairs.get() * a.q.dim(1) * a.q.dim(2);
   return with_decode_shape(a, [&]<class Traits>(Traits) {
-    constexpr int64_t kMatrixRows = 16, kTermsOfF32 = 2;
-    return 4 * tiled_scores(a, Traits::kRows, Traits::kStageKeys) * kMatrixRows / Traits::kRows *
-           kTermsOfF32 * a.q.dim(2);
+    constexpr int64_t kMatrixRows = 16;
+    return 4 * tiled_scores(a, Traits::kRows, Traits::kStageKeys) * kMatrixRows / Traits::kRows * a.q.dim(2);
   });
 }
 
