@@ -5,12 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include "advise/fused.h"
 #include "lab/example_profile.h"
 
 namespace ridge {
 namespace {
 
-const std::vector<FusedOperator> kFused = {{"add_rms_norm", {"add", "rms_norm"}}};
 constexpr int64_t kMs = 1000000;
 
 /// The example's one request on an idle server: its prefill steps are its time to the first token.

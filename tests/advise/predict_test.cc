@@ -3,13 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "advise/effects.h"
+#include "advise/fused.h"
 #include "advise/row_change.h"
 #include "lab/example_profile.h"
 
 namespace ridge {
 namespace {
-
-const std::vector<FusedOperator> kFused = {{"add_rms_norm", {"add", "rms_norm"}}};
 
 double wall(const Profile& p) {
   double us = 0;

@@ -21,6 +21,12 @@ inline constexpr const char* kTemplate =
     "[tool]{{ m.role }}: {{ m.content }}<|end|>{% endfor %}"
     "{% if add_generation_prompt %}[tool]assistant: {% endif %}";
 
+inline SessionOptions one_thread() {
+  SessionOptions o;
+  o.device.cpu.threads = 1;
+  return o;
+}
+
 struct FileOptions {
   const char* chat_template = kTemplate;
   bool add_bos = true;

@@ -7,12 +7,6 @@
 namespace ridge {
 namespace {
 
-SessionOptions one_thread() {
-  SessionOptions o;
-  o.device.cpu.threads = 1;
-  return o;
-}
-
 /// Opens the file both ways. The reasons of a file that opens are none, the first of one that does not is the
 /// error; that error, or "".
 std::string verdict(const std::string& path, const SessionOptions& options = one_thread()) {

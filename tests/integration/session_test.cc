@@ -13,12 +13,6 @@
 namespace ridge {
 namespace {
 
-SessionOptions one_thread() {
-  SessionOptions o;
-  o.device.cpu.threads = 1;
-  return o;
-}
-
 class Sessions : public testing::Test {
  protected:
   Result<std::unique_ptr<Session>> open(const FileOptions& f = {},
