@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <mutex>
 
+#include "base/visible.h"
+
 namespace ridge {
 
 namespace {
@@ -35,8 +37,7 @@ void log_line(LogLevel level, std::string_view line) {
   if (the_log().sink)
     the_log().sink(level, line);
   else
-    std::fprintf(stderr, "ridge: %s: %.*s\n", kNames[static_cast<int>(level)], static_cast<int>(line.size()),
-                 line.data());
+    std::fprintf(stderr, "ridge: %s: %s\n", kNames[static_cast<int>(level)], visible(line).c_str());
 }
 
 }  // namespace ridge

@@ -32,7 +32,9 @@ const std::string& Status::message() const {
 }
 
 Status Status::within(std::string_view where) const {
-  return ok() ? *this : Status(code(), text(where, ": ", message()));
+  // Who found it may have named the place already.
+  const std::string place = text(where, ": ");
+  return ok() || message().compare(0, place.size(), place) == 0 ? *this : Status(code(), place + message());
 }
 
 }  // namespace ridge

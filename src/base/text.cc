@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/utf8.h"
+#include "base/visible.h"
 
 namespace ridge {
 
@@ -57,23 +58,38 @@ uint32_t code_point(std::string_view sequence) {
 
 }  // namespace
 
-std::string printable(std::string_view untrusted, size_t limit) {
-  std::string out = "'";
+namespace {
+
+/// Appends at most `limit` bytes of `text`, each character that shows nothing of its own escaped.
+void append_escaped(std::string* out, std::string_view text, size_t limit) {
   size_t at = 0;
-  while (at < untrusted.size()) {
-    const size_t length = utf8_sequence(untrusted.substr(at)), taken = length > 0 ? length : 1;
+  while (at < text.size()) {
+    const size_t length = utf8_sequence(text.substr(at)), taken = length > 0 ? length : 1;
     if (at + taken > limit) break;
-    const std::string_view sequence = untrusted.substr(at, taken);
+    const std::string_view sequence = text.substr(at, taken);
     const uint32_t point = length > 0 ? code_point(sequence) : static_cast<unsigned char>(sequence[0]);
     char escaped[16] = "";
     if (length == 0 || point < 0x20 || point == 0x7f)
       std::snprintf(escaped, sizeof escaped, "\\x%02x", point);
     else if (!shows(point))
       std::snprintf(escaped, sizeof escaped, "\\u{%x}", point);
-    out += *escaped != 0 ? std::string_view(escaped) : sequence;
+    *out += *escaped != 0 ? std::string_view(escaped) : sequence;
     at += taken;
   }
-  out += at < untrusted.size() ? "…'" : "'";
+  if (at < text.size()) *out += "…";
+}
+
+}  // namespace
+
+std::string printable(std::string_view untrusted, size_t limit) {
+  std::string out = "'";
+  append_escaped(&out, untrusted, limit);
+  return out + "'";
+}
+
+std::string visible(std::string_view line, size_t limit) {
+  std::string out;
+  append_escaped(&out, line, limit);
   return out;
 }
 

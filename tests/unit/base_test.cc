@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "base/utf8.h"
+#include "base/visible.h"
 #include "tensor/blocks.h"
 #include "tensor/tensor.h"
 
@@ -45,6 +46,15 @@ TEST(Status, names_code_and_place) {
   EXPECT_EQ(s.code(), Code::kInvalidArgument);
   EXPECT_EQ(s.message(), "plan: page_size is 24");
   EXPECT_TRUE(Status().ok());
+  EXPECT_EQ(s.within("plan").message(), s.message()) << "a place that is named already";
+  EXPECT_EQ(s.within("engine").message(), "engine: plan: page_size is 24");
+}
+
+TEST(Text, a_line_with_hostile_text_stays_one_line_that_drives_no_terminal) {
+  EXPECT_EQ(visible("template: \x1b[31mred\nline2"), "template: \\x1b[31mred\\x0aline2");
+  EXPECT_EQ(visible("m.gguf: 'Größe' … is 7"), "m.gguf: 'Größe' … is 7");
+  EXPECT_EQ(visible("\u202e\xff"), "\\u{202e}\\xff");
+  EXPECT_EQ(visible(std::string(100, 'x'), 10), "xxxxxxxxxx…");
 }
 
 TEST(Text, hostile_names_are_made_visible_and_short) {
