@@ -12,6 +12,7 @@
 
 #include "advise/goal.h"
 #include "base/files.h"
+#include "base/user_folder.h"
 #include "lab/workload_json.h"
 
 namespace ridge {
@@ -158,8 +159,8 @@ std::string score_text(const Score& s) {
 
 std::string default_score_path() {
   if (const char* path = std::getenv("RIDGE_ADVICE")) return path;
-  const char* home = std::getenv("HOME");
-  return text(home != nullptr ? home : ".", "/.cache/ridge/advice.jsonl");
+  const std::string folder = user_folder();
+  return folder.empty() ? "" : folder + "/advice.jsonl";
 }
 
 }  // namespace ridge

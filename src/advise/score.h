@@ -25,7 +25,7 @@ Status append_score(const std::string& path, const AdviceRecord& record);
 Status prepare_score(const std::string& path);
 /// An absent file is an empty score. Lines that are no advice are counted, not fatal.
 Result<Score> read_score(const std::string& path);
-/// $RIDGE_ADVICE, else ~/.cache/ridge/advice.jsonl.
+/// $RIDGE_ADVICE, else advice.jsonl in user_folder(); empty where there is none.
 std::string default_score_path();
 
 }  // namespace ridge

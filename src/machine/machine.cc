@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/user_folder.h"
 #include "machine/plausible.h"
 
 namespace ridge {
@@ -152,7 +153,12 @@ Result<Machine> load_machine(const std::string& path, const MachineIdentity& exp
                       ": run 'ridge probe' again");
     m = from_json(json);
   } catch (const nlohmann::json::exception& e) {
-    return corrupt(path, ": not a machine file: ", e.what());
+    // Behind "[json.exception.type_error.302] ", which is for who wrote the parser.
+    const std::string_view what = e.what();
+    const size_t reason = what.find("] ");
+    return corrupt(path,
+                   ": not a machine file: ", what.substr(reason == std::string_view::npos ? 0 : reason + 2),
+                   ": run 'ridge probe' again");
   }
   RIDGE_TRY(check_machine(m).within(path));
   const auto stale = [&](const char* what, const std::string& found, const std::string& wanted) {
@@ -173,8 +179,8 @@ Status save_machine(const std::string& path, const Machine& machine) {
 
 std::string default_machine_path(const std::string& isa) {
   if (const char* path = std::getenv("RIDGE_MACHINE")) return path;
-  const char* home = std::getenv("HOME");
-  return text(home != nullptr ? home : ".", "/.cache/ridge/machine-", isa, ".json");
+  const std::string folder = user_folder();
+  return folder.empty() ? "" : text(folder, "/machine-", isa, ".json");
 }
 
 }  // namespace ridge

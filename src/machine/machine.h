@@ -77,7 +77,7 @@ MachineIdentity this_machine(const std::string& backend, const std::string& devi
 /// or a file as another version wrote it: run probe again.
 Result<Machine> load_machine(const std::string& path, const MachineIdentity& expected);
 Status save_machine(const std::string& path, const Machine& machine);
-/// $RIDGE_MACHINE, else ~/.cache/ridge/machine-<isa>.json.
+/// $RIDGE_MACHINE, else machine-<isa>.json in user_folder(); empty where there is none.
 std::string default_machine_path(const std::string& isa);
 
 }  // namespace ridge
