@@ -34,9 +34,9 @@ Result<SessionOptions> session_options(const ridge_model_options& o) {
   if (o.isa != nullptr) names.isa = o.isa;
   if (o.activations != nullptr) names.activations = o.activations;
   if (o.kv != nullptr) names.kv = o.kv;
+  if (o.assume_pre != nullptr) names.assume_pre = o.assume_pre;
   names.without_fusions = split_names(o.without_fusions);
   RIDGE_TRY(apply_names(names, "options->", &s));
-  if (o.assume_pre != nullptr) s.assume_pre = o.assume_pre;
   EngineOptions& e = s.engine;
   e.kv.context = o.context;
   if (o.page_size > 0) e.kv.page_size = o.page_size;

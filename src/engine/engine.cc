@@ -336,7 +336,7 @@ void InferenceEngine::collect(const Launched& step, std::vector<TokenEvent>* eve
       e.finish = Finish::kError;
       ++corrupted_requests_;
       e.error =
-          internal_error("the logits of token ", s.tokens.size(), " are ", sample_status_name(states[i]));
+          internal_error("token ", s.tokens.size(), " cannot be sampled: ", sample_status_name(states[i]));
     } else {
       s.tokens.push_back(e.token);
       if (std::find(s.end_ids.begin(), s.end_ids.end(), e.token) != s.end_ids.end())

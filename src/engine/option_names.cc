@@ -1,5 +1,6 @@
 #include "engine/option_names.h"
 
+#include "formats/tokenizer_split.h"
 #include "ops/any_operator.h"
 
 namespace ridge {
@@ -20,6 +21,10 @@ Status apply_names(const NamedOptions& names, std::string_view prefix, SessionOp
   if (!names.isa.empty()) {
     RIDGE_ASSIGN(options->device.cpu.isa, parse_isa(names.isa));
   }
+  if (!names.assume_pre.empty() && !tokenizer::split_by_name(names.assume_pre))
+    return invalid_argument(prefix, prefix == "--" ? "assume-pre" : "assume_pre", " is ",
+                            printable(names.assume_pre), ": use ", tokenizer::split_names());
+  options->assume_pre = names.assume_pre;
   EngineOptions& e = options->engine;
   const bool exact = names.activations == "f32";
   // Codes of 8 bits are a CPU's way to speed; a GPU's kernels take floats.

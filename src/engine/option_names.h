@@ -10,6 +10,7 @@ struct NamedOptions {
   std::string activations;  // int8, bf16, f32; empty: int8 on a CPU, else f32
   std::string kv;           // f32, f16, bf16, q8; empty: f32 where activations says f32, else f16
   std::vector<std::string> without_fusions;  // operators to leave apart, or "all"
+  std::string assume_pre;                    // a known pre-tokenizer; empty: the file's
 };
 
 /// Sets what the names say, with the defaults of options->device.backend; fusions become all fused operators

@@ -129,6 +129,9 @@ Result<std::unique_ptr<Session>> Session::open(const std::string& path, const Se
     RIDGE_ASSIGN(GgufFile file, GgufFile::open(path));
     s->opened_ = std::make_unique<GgufFile>(std::move(file));
     s->file_ = s->opened_.get();
+    if (options.needs_template && !s->file_->has("tokenizer.chat_template"))
+      return declined(path,
+                      " has no chat template, which a chat goes through: give one prompt, as plain text");
   }
   for (const Step step : steps())
     RIDGE_TRY((s.get()->*step)(options, options.synthetic ? Values::kRandom : Values::kFile));
@@ -175,12 +178,13 @@ Result<std::vector<int32_t>> Session::encode_chat(const std::vector<ChatMessage>
   if (messages.empty()) return invalid_argument("a chat needs at least one message");
   std::vector<TemplateValue> list;
   for (const ChatMessage& m : messages) {
-    if (m.content.find(kOpen) != std::string::npos || m.content.find(kClose) != std::string::npos)
-      return invalid_argument("a message holds U+E000 or U+E001, which are reserved here");
+    for (const std::string* field : {&m.role, &m.content})
+      if (field->find(kOpen) != std::string::npos || field->find(kClose) != std::string::npos)
+        return invalid_argument("a message holds U+E000 or U+E001, which are reserved here");
     if (const int64_t lost = tokenizer_->unencodable(m.content); lost > 0)
       log(LogLevel::kWarning, lost, lost == 1 ? " byte" : " bytes", " of a message's ", m.content.size(),
           " have no token in this vocabulary and are left out");
-    list.push_back(TemplateValue::dict({{"role", TemplateValue::string(m.role)},
+    list.push_back(TemplateValue::dict({{"role", TemplateValue::string(defuse(m.role, controls_))},
                                         {"content", TemplateValue::string(defuse(m.content, controls_))}}));
   }
   ChatContext context;

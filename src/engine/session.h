@@ -18,8 +18,9 @@ namespace ridge {
 
 struct SessionOptions {
   DeviceOptions device;
-  bool synthetic = false;  // the path names a model of models/synthetic.h, whose weights are random
-  std::string assume_pre;  // pre-tokenizer to take instead of the file's
+  bool synthetic = false;       // the path names a model of models/synthetic.h, whose weights are random
+  std::string assume_pre;       // pre-tokenizer of a file that names none or an unknown one
+  bool needs_template = false;  // a file without a chat template is refused before its weights are read
   EngineOptions engine;
 };
 

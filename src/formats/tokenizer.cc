@@ -100,12 +100,23 @@ std::string fingerprint(const TokenizerSpec& spec) {
 Result<std::unique_ptr<tokenizer::Model>> make_model(TokenizerSpec& spec, const TokenizerOptions& options,
                                                      tokenizer::Vocabulary& vocabulary) {
   if (spec.model == "llama") {
+    if (!options.assume_pre.empty())
+      return invalid_argument("--assume-pre ", printable(options.assume_pre),
+                              ": tokenizer.ggml.model is 'llama', which has no pre-tokenizer: leave it out");
     spec.pre.clear();
     return tokenizer::make_spm(spec, vocabulary);
   }
   if (spec.model != "gpt2")
     return declined("tokenizer.ggml.model is ", printable(spec.model), ", known are gpt2 and llama");
-  if (!options.assume_pre.empty()) spec.pre = options.assume_pre;
+  if (!options.assume_pre.empty()) {
+    if (options.assume_pre != spec.pre && tokenizer::split_by_name(spec.pre))
+      return invalid_argument("--assume-pre ", printable(options.assume_pre), ": tokenizer.ggml.pre is ",
+                              printable(spec.pre), ", which is known: leave it out");
+    if (!tokenizer::split_by_name(options.assume_pre))
+      return invalid_argument("--assume-pre is ", printable(options.assume_pre), ": use ",
+                              tokenizer::split_names());
+    spec.pre = options.assume_pre;
+  }
   const auto split = tokenizer::split_by_name(spec.pre);
   if (!split) {
     const std::string found = spec.pre.empty() ? "missing" : printable(spec.pre);

@@ -48,7 +48,7 @@ struct TokenizerSpec {
 };
 
 struct TokenizerOptions {
-  std::string assume_pre = {};  // taken instead of spec.pre: the user's --assume-pre
+  std::string assume_pre = {};  // where spec.pre is missing or unknown: the user's --assume-pre
 };
 
 struct EncodeOptions {

@@ -81,8 +81,8 @@ Status read_rope(const GgufFile& file, const std::string& prefix, DecoderConfig*
     return corrupt(file.path(), ": ", prefix, "rope.dimension_count is ", rotary, ", needs to be even");
   c->rope.rotary_dim = rotary;
   c->rope.base = base.value_or(10000.0f);
-  if (!(c->rope.base > 0))
-    return corrupt(file.path(), ": ", prefix, "rope.freq_base is ", c->rope.base, ", needs to be above 0");
+  if (!(c->rope.base > 1))
+    return corrupt(file.path(), ": ", prefix, "rope.freq_base is ", c->rope.base, ", needs to be above 1");
   c->rope.context = c->context;
   if (type) c->rope.type = *type;
   if (factor) c->rope.factor = *factor;

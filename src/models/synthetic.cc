@@ -103,7 +103,7 @@ Result<std::unique_ptr<SyntheticFile>> SyntheticFile::create(const std::string& 
     if (model == s.name) sizes = &s;
     known += text(known.empty() ? "" : ", ", s.name);
   }
-  if (sizes == nullptr) return not_found("synthetic model ", printable(model), ": there are ", known);
+  if (sizes == nullptr) return invalid_argument("synthetic model ", printable(model), ": there are ", known);
   GgufWriter writer;
   add_keys(*sizes, &writer), add_vocabulary(*sizes, &writer), add_tensors(*sizes, &writer);
   RIDGE_ASSIGN(const std::string header, writer.header());

@@ -85,6 +85,17 @@ TEST(Tokenizer, I11_a_missing_or_unknown_pre_tokenizer_is_refused_with_the_remed
   EXPECT_FALSE(Tokenizer::make(small_bpe("gpt-2"), {.assume_pre = "nonsense"}).ok());
 }
 
+TEST(Tokenizer, a_known_pre_tokenizer_is_not_overridden) {
+  const auto overridden = Tokenizer::make(small_bpe("gpt-2"), {.assume_pre = "qwen2"});
+  ASSERT_FALSE(overridden.ok());
+  EXPECT_EQ(overridden.status().code(), Code::kInvalidArgument);
+  EXPECT_NE(overridden.status().message().find("'gpt-2', which is known"), std::string::npos);
+  EXPECT_TRUE(Tokenizer::make(small_bpe("gpt-2"), {.assume_pre = "gpt-2"}).ok());
+  const auto nonsense = Tokenizer::make(small_bpe(""), {.assume_pre = "nonsense"});
+  EXPECT_NE(nonsense.status().message().find("--assume-pre is 'nonsense'"), std::string::npos);
+  EXPECT_FALSE(Tokenizer::make(small_spm(), {.assume_pre = "qwen2"}).ok()) << "it has none";
+}
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr double kSecond = 20;
 constexpr int kMillion = 100000;  // sanitizers watch a shorter run for errors, not for time

@@ -118,8 +118,10 @@ TEST_P(Architectures, I8_a_base_or_epsilon_that_is_no_number_of_use_is_refused) 
   TinySpec s;
   s.architecture = a;
   s.left_out = {"rope.freq_base"};
-  s.extra = [a](GgufWriter* w) { w->add_f32(a + ".rope.freq_base", 0.0f); };
-  refuses(s, Code::kCorrupt, {"rope.freq_base is 0"});
+  for (const float bad : {0.0f, 1e-38f, 1.0f}) {
+    s.extra = [a, bad](GgufWriter* w) { w->add_f32(a + ".rope.freq_base", bad); };
+    refuses(s, Code::kCorrupt, {text("rope.freq_base is ", bad).c_str(), "needs to be above 1"});
+  }
   s.left_out = {"attention.layer_norm_rms_epsilon"};
   s.extra = [a](GgufWriter* w) { w->add_f32(a + ".attention.layer_norm_rms_epsilon", -1.0f); };
   refuses(s, Code::kCorrupt, {"layer_norm_rms_epsilon is -1"});

@@ -76,7 +76,7 @@ Value joiner(Renderer& r, const Arguments& arguments) {
 
 Value raise_exception(Renderer& r, const Arguments& arguments) {
   const Values a = bind_arguments(r, "raise_exception", arguments, {"message"}, 1);
-  r.fail(r.str(a[0]));
+  r.refuse(r.str(a[0]));
 }
 
 // datetime.now().strftime(format), in local time. A naive time has no zone, and whole seconds no fraction.

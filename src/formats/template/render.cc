@@ -40,6 +40,9 @@ std::string Renderer::run() {
 }
 
 void Renderer::fail(const std::string& message) const {
+  throw Failure{corrupt("chat template, line ", line_, ": ", message)};
+}
+void Renderer::refuse(const std::string& message) const {
   throw Failure{invalid_argument("chat template, line ", line_, ": ", message)};
 }
 void Renderer::fail_undefined(const Value& v) const {

@@ -60,7 +60,9 @@ class Renderer {
   std::string run();
 
   // For filters, tests, functions and methods
-  [[noreturn]] void fail(const std::string& message) const;
+  [[noreturn]] void fail(const std::string& message) const;  // what is wrong with the template itself
+  [[noreturn]] void refuse(
+      const std::string& message) const;  // what the template says is wrong with the chat
   [[noreturn]] void fail_undefined(const Value& v) const;
   [[noreturn]] void exhausted(const std::string& message) const;
   void burn(int64_t steps) {
