@@ -6,6 +6,7 @@
 #include "advise/score.h"
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/user_folder.h"
 #include "lab/probe.h"
 #include "lab/report.h"
 #include "verbs.h"
@@ -57,9 +58,13 @@ Status advise_verb(AdviseVerb o) {
   make_room(o.wanted.workload, &options.engine);
   // Where results go is looked at before they cost a minute.
   const std::string score = o.score.empty() ? default_score_path() : o.score;
-  if (!o.predict_only) RIDGE_TRY(prepare_score(score).within("--score"));
+  if (score.empty())
+    say(text(kNoUserFolder, ": no score is kept; name its file with --score"));
+  else if (!o.predict_only)
+    RIDGE_TRY(prepare_score(score).within("--score"));
   if (!o.report.empty()) RIDGE_TRY(check_writable(o.report).within("--report"));
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
+  RIDGE_TRY(workload_prompt(*session, o.wanted.workload).status());  // refused before a minute of measuring
   RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, session->device()));
   o.wanted.experiment = !o.predict_only;
   o.wanted.date = utc_now(), o.wanted.commit = built_commit();
@@ -75,11 +80,11 @@ Status advise_verb(AdviseVerb o) {
     std::fputs(
         o.common.json ? (advice_json(r) + "\n").c_str() : advice_text(r, stdout_takes_colour()).c_str(),
         stdout);
-    if (r.decision != Decision::kNotRun) RIDGE_TRY(append_score(score, r));
+    if (r.decision != Decision::kNotRun && !score.empty()) RIDGE_TRY(append_score(score, r));
   }
   if (!o.report.empty())
     RIDGE_TRY(write_file_atomically(o.report, report_html(advised->profile, &advised->records.back())));
-  if (o.common.json) return {};
+  if (o.common.json || score.empty()) return {};
   RIDGE_ASSIGN(const Score total, read_score(score));
   std::printf("%s\n", score_text(total).c_str());
   return {};
@@ -111,7 +116,8 @@ Command add_advise(CLI::App& cli) {
   sub->add_flag("--predict-only", o->predict_only, "No experiment");
   sub->add_option("--machine", o->machine, "Machine file of 'ridge probe'; default: where probe writes it");
   sub->add_option("--score", o->score,
-                  "File that keeps the score; default: $RIDGE_ADVICE or ~/.cache/ridge/advice.jsonl");
+                  "File that keeps the score; default: $RIDGE_ADVICE, else ridge/advice.jsonl in "
+                  "$XDG_CACHE_HOME or ~/.cache");
   sub->add_option("--report", o->report, "Write the account and this advice as one HTML page");
   sub->footer(
       "Examples:\n  ridge advise model.gguf\n  ridge advise model.gguf --lever kv=q8 --prompt-tokens 2048 "

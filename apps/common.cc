@@ -3,14 +3,25 @@
 
 namespace ridge::app {
 
+CLI::Validator at_least_one() {
+  return {[](const std::string& given) {
+            const bool low =
+                !given.empty() && (given[0] == '-' || given.find_first_not_of('0') == std::string::npos);
+            return low ? text("is ", printable(given), ": use 1 or more") : std::string();
+          },
+          "", "at least 1"};
+}
+
 void CommonOptions::add_to(CLI::App& cli, bool needs_model) {
   auto* m = cli.add_option("model", model, "A GGUF model file");
   cli.add_flag("--synthetic", synthetic,
                "MODEL names a known size instead, with random weights: llama-3-8b, qwen3-8b or qwen3-0.6b");
   if (needs_model) m->required();
-  cli.add_option("--device", device, "cpu (default) or cuda: one NVIDIA GPU of compute capability 9.0");
+  cli.add_option("--device", device, "cpu (default) or cuda: one NVIDIA GPU of compute capability 9.0")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
   cli.add_option("-t,--threads", threads,
-                 "Threads; default: the cores that the affinity mask and CPU quota allow");
+                 "Threads, 1 or more; default: the cores that the affinity mask and CPU quota allow")
+      ->check(at_least_one());
   cli.add_option("--isa", isa, "Force an instruction set: scalar, avx2 or avx512");
   cli.add_option(
          "--activations", activations,
@@ -26,8 +37,9 @@ void CommonOptions::add_to(CLI::App& cli, bool needs_model) {
   cli.add_option("--prefill-tokens", prefill_tokens, "Prompt tokens a step (the prefill chunk)")
       ->capture_default_str();
   cli.add_option("--no-fuse", without_fusions, "Fused operators to leave apart, or 'all'")->delimiter(',');
-  cli.add_option("--assume-pre", assume_pre,
-                 "Pre-tokenizer to use where the file names none or an unknown one");
+  cli.add_option(
+      "--assume-pre", assume_pre,
+      "Pre-tokenizer of a file that names none or an unknown one, as gpt-2, llama-bpe, qwen2 or smollm");
   cli.add_flag("--no-graphs", without_graphs,
                "On a GPU: launch decode steps call by call, not as recorded graphs");
   cli.add_flag("--no-look-ahead", without_look_ahead,
@@ -45,8 +57,8 @@ Result<SessionOptions> CommonOptions::session() const {
   if (prefill_tokens < 1) return invalid_argument("--prefill-tokens is ", prefill_tokens, ": use 1 or more");
   o.device.backend = device;
   o.device.cpu.threads = threads;
-  RIDGE_TRY(apply_names({isa, activations, kv, without_fusions}, "--", &o));
-  o.assume_pre = assume_pre, o.synthetic = synthetic;
+  RIDGE_TRY(apply_names({isa, activations, kv, without_fusions, assume_pre}, "--", &o));
+  o.synthetic = synthetic;
   EngineOptions& e = o.engine;
   e.plan.graphs = !without_graphs, e.look_ahead = !without_look_ahead;
   e.kv.context = context, e.kv.page_size = page_size, e.prefill_tokens = prefill_tokens;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/memory.h"
+#include "base/user_folder.h"
 #include "verbs.h"
 
 namespace ridge::app {
@@ -19,7 +20,7 @@ Json examine() {
   const MachineIdentity id = this_machine(isa);
   j["cpu"] = id.cpu, j["isa"] = isa, j["build"] = id.build, j["cores"] = allowed_cores();
   const std::string path = default_machine_path(isa);
-  const auto machine = load_machine(path, id);
+  const auto machine = path.empty() ? Result<Machine>(not_found(kNoUserFolder)) : load_machine(path, id);
   j["machine_file"] = {{"path", path},
                        {"usable", machine.ok()},
                        {"why", machine.ok() ? "measured " + machine->date : machine.status().message()}};
@@ -39,6 +40,7 @@ Json examine() {
                          {"isa", isa_name(k.isa)},
                          {"runs_here", k.backend == "cpu" ? k.isa <= native_isa() : gpu}});
     j["operators"][op->name()] = kernels;
+    if (const std::string why = why_no_kernel(*op, "cpu"); !why.empty()) j["no_cpu_kernel"][op->name()] = why;
   }
   return j;
 }
@@ -64,11 +66,27 @@ void print(const Json& j) {
       std::printf(" %s%s:%s", k["runs_here"].get<bool>() ? "" : "-",
                   k[k["backend"] == "cpu" ? "isa" : "backend"].get<std::string>().c_str(),
                   k["kernel"].get<std::string>().c_str());
+    if (j.contains("no_cpu_kernel") && j["no_cpu_kernel"].contains(name))
+      std::printf("%s %s", kernels.empty() ? "" : ";", j["no_cpu_kernel"][name].get<std::string>().c_str());
     std::printf("\n");
   }
 }
 
 }  // namespace
+
+std::string why_no_kernel(const AnyOperator& op, const std::string& backend) {
+  const auto kernels = op.kernels();
+  if (std::any_of(kernels.begin(), kernels.end(), [&](const KernelInfo& k) { return k.backend == backend; }))
+    return "";
+  std::string sequence;
+  for (const char* part : op.replaces()) sequence += text(sequence.empty() ? " (" : ", ", part);
+  if (!sequence.empty())
+    return text("no kernel on ", backend, ": fused on GPUs alone, here its sequence runs", sequence, ")");
+  // A build that has no kernel of an operator at all does not know its sequence.
+  return text("no kernel on ", backend,
+              kernels.empty() ? ": one for GPUs; here the operators run that it fuses, or its reference"
+                              : ": its reference runs");
+}
 
 Command add_doctor(CLI::App& cli) {
   auto json = std::make_shared<bool>(false);

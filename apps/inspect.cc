@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/visible.h"
 #include "engine/memory_plan.h"
 #include "formats/gguf_weights.h"
 #include "verbs.h"
@@ -51,15 +52,15 @@ void print(const Json& j, bool all) {
               bytes_text(j["file_bytes"].get<double>()).c_str());
   std::printf("\nmetadata\n");
   for (const auto& [key, value] : j["metadata"].items())
-    std::printf("  %-44s %-16s %s\n", key.c_str(), value["type"].get<std::string>().c_str(),
-                value["value"].get<std::string>().c_str());
+    std::printf("  %-44s %-16s %s\n", visible(key).c_str(), value["type"].get<std::string>().c_str(),
+                visible(value["value"].get<std::string>()).c_str());
   std::printf("\ntensors\n");
   for (const auto& [name, t] : j["types"].items())
     std::printf("  %-8s %5lld tensors  %s\n", name.c_str(), t["tensors"].get<long long>(),
                 bytes_text(t["bytes"].get<double>()).c_str());
   if (all)
     for (const auto& t : j["tensors"])
-      std::printf("  %-40s %-8s %-20s %s\n", t["name"].get<std::string>().c_str(),
+      std::printf("  %-40s %-8s %-20s %s\n", visible(t["name"].get<std::string>()).c_str(),
                   t["type"].get<std::string>().c_str(), t["shape"].get<std::string>().c_str(),
                   bytes_text(t["bytes"].get<double>()).c_str());
   if (j.contains("memory")) {
@@ -70,7 +71,7 @@ void print(const Json& j, bool all) {
                 bytes_text(m["kv_bytes_per_token"].get<double>()).c_str());
   }
   std::printf("\nrefused\n");
-  for (const auto& r : j["refused"]) std::printf("  %s\n", r.get<std::string>().c_str());
+  for (const auto& r : j["refused"]) std::printf("  %s\n", visible(r.get<std::string>()).c_str());
   if (j["refused"].empty()) std::printf("  nothing: the file runs\n");
 }
 
@@ -89,6 +90,7 @@ Command add_inspect(CLI::App& cli) {
       "Examples:\n  ridge inspect model.gguf\n  ridge inspect model.gguf --weights\n  ridge inspect "
       "model.gguf --json --kv q8 --context 4096");
   return {sub, [o, all, weights]() -> Status {
+            if (o->synthetic) return invalid_argument("inspect reads a file, and a synthetic model has none");
             RIDGE_ASSIGN(const SessionOptions options, o->session());
             RIDGE_ASSIGN(const GgufFile file, GgufFile::open(o->model));
             Json j = describe(file, options);

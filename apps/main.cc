@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -7,6 +9,7 @@
 #include <iostream>
 
 #include "base/stop.h"
+#include "base/visible.h"
 #include "numbers.h"
 #include "verbs.h"
 
@@ -37,6 +40,10 @@ bool stdout_takes_colour() {
 Status interruption() {
   return Status(Code::kCancelled, "interrupted");
 }
+void say(std::string_view line) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "ridge: %s\n", visible(line).c_str());
+}
 
 namespace {
 
@@ -55,11 +62,15 @@ std::string command_of(int argc, char** argv) {
   return command;
 }
 
-/// The parser repeats what was typed: no control character of it reaches the terminal.
-std::string visible(std::string message) {
-  for (char& c : message)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return message;
+/// Where the caller closed a standard stream, the next file would take its number: a model file would be read
+/// as the prompts, or written over by errors. Nobody's prompts are none; an output that was closed cannot be
+/// written.
+bool open_standard_streams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(fd, F_GETFD) == -1 && errno == EBADF &&
+        open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) != fd)
+      return false;
+  return true;
 }
 
 /// What was printed must have arrived: a full disk or a closed output is a failure.
@@ -73,7 +84,7 @@ int report(const Status& status) {
   if (status.ok()) return kDone;
   std::fflush(stdout);
   if (status.code() == Code::kCancelled) return kInterrupted;
-  std::fprintf(stderr, "ridge: %s\n", status.message().c_str());
+  say(status.message());
   return status.code() == Code::kInvalidArgument ? kUsage : kFailed;
 }
 
@@ -85,7 +96,7 @@ const std::string& command_line() {
 
 static int run(int argc, char** argv) {
   CLI::App cli("Ridge: LLM inference operators that account for themselves, and an engine on them.", "ridge");
-  cli.require_subcommand(1);
+  cli.require_subcommand(0, 1);
   cli.set_version_flag("--version", RIDGE_VERSION);
   cli.footer(
       "Exit codes: 0 done, 1 failed, 2 what was asked for is wrong (an option, a value, a prompt), 130 "
@@ -100,23 +111,25 @@ static int run(int argc, char** argv) {
       cli.exit(e);
       return report(check_output());
     }
-    std::fprintf(stderr, "ridge: %s\nRun with --help for more information.\n", visible(e.what()).c_str());
+    say(text(e.what(), "; --help tells what there is"));
     return kUsage;
   }
   g_command = command_of(argc, argv);
   watch_interrupts();
   for (const Command& c : commands) {
     if (!c.cli->parsed()) continue;
-    Status status = check_numbers(*c.cli);
+    Status status = check_values(*c.cli);
     if (status.ok()) status = c.chosen();
     if (status.ok()) status = check_output();
     return report(status);
   }
+  say("what to do is missing: give a verb, as in 'ridge run MODEL'; --help tells what there is");
   return kUsage;
 }
 
 }  // namespace ridge::app
 
 int main(int argc, char** argv) {
+  if (!ridge::app::open_standard_streams()) return ridge::app::kFailed;
   return ridge::app::run(argc, argv);
 }

@@ -17,13 +17,21 @@ bool reads(std::string_view text) {
   return true;
 }
 
+/// Text that may be empty: what a model is asked, and a side of --compare that changes nothing.
+bool may_be_empty(const CLI::App& verb, const CLI::Option& option) {
+  const std::string name = option.get_name();
+  return verb.get_name() == "run" && (name == "--prompt" || name == "--system" || name == "--compare");
+}
+
 }  // namespace
 
-Status check_numbers(const CLI::App& verb) {
+Status check_values(const CLI::App& verb) {
   for (const CLI::Option* option : verb.get_options()) {
     const std::string type = option->get_type_name();
     const auto is = [&](const char* name) { return type.rfind(name, 0) == 0; };
     for (const std::string& given : option->results()) {
+      if (given.empty() && !may_be_empty(verb, *option))
+        return invalid_argument(option->get_name(), " is '': leave it out, or give a value");
       const char* wanted = is("INT") && !reads<int64_t>(given)     ? "a whole number of 64 bits"
                            : is("UINT") && !reads<uint64_t>(given) ? "a whole number from 0 to 2^64 - 1"
                            : is("FLOAT") && !reads<double>(given)  ? "a finite number"

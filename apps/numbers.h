@@ -1,6 +1,6 @@
 #pragma once
-// Numbers on the command line, read strictly: what does not fit the option's type is refused, never cut to
-// what fits.
+// Values on the command line, read strictly: what does not fit the option's type is refused, never cut to
+// what fits, and nothing is not taken for the default.
 
 #include <CLI/CLI.hpp>
 
@@ -8,9 +8,9 @@
 
 namespace ridge::app {
 
-/// Every number that the user gave to an option of `verb`, once more and strictly.
+/// Every value that the user gave to an option of `verb`, once more and strictly.
 /// Errors: kInvalidArgument naming option and text: not a whole number of 64 bits, negative where only
-/// positive ones exist, not finite.
-Status check_numbers(const CLI::App& verb);
+/// positive ones exist, not finite; empty, where nothing is not a value (a prompt may be empty).
+Status check_values(const CLI::App& verb);
 
 }  // namespace ridge::app

@@ -1,10 +1,11 @@
 // ridge probe: measures this machine's ceilings and keeps them.
 
-#include "lab/probe.h"
-
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/files.h"
+#include "base/user_folder.h"
+#include "lab/ceilings.h"
 #include "machine/plausible.h"
 #include "verbs.h"
 
@@ -66,8 +67,9 @@ Status run(const Options& o) {
   DeviceOptions on;
   on.backend = o.device, on.cpu.threads = o.threads, on.cpu.isa = probe.isa;
   RIDGE_ASSIGN(const auto device, create_device(on));
-  RIDGE_ASSIGN(const Machine m, probe_device(*device, probe));
   const std::string path = o.output.empty() ? machine_path_of(*device) : o.output;
+  if (path.empty()) return declined(kNoUserFolder, ": name the machine file with --output");
+  RIDGE_ASSIGN(const Machine m, probe_device(*device, probe));
   if (const std::string why = disturbed(m); !why.empty() && !o.busy)
     return declined("the machine is not idle: ", why,
                     "; nothing was kept: probe again when it is, or --busy");
@@ -87,12 +89,14 @@ Command add_probe(CLI::App& cli) {
   auto o = std::make_shared<Options>();
   CLI::App* sub =
       cli.add_subcommand("probe", "Measure this machine's ceilings and keep them in the machine file");
-  sub->add_option("--device", o->device, "cpu (default) or cuda");
+  sub->add_option("--device", o->device, "cpu (default) or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
   sub->add_option("-t,--threads", o->threads,
-                  "The largest thread count; default: the cores that mask and quota allow");
+                  "The largest thread count; default: the cores that mask and quota allow")
+      ->check(at_least_one());
   sub->add_option("--isa", o->isa, "Force an instruction set: scalar, avx2 or avx512");
-  sub->add_option("-o,--output", o->output,
-                  "Machine file; default: $RIDGE_MACHINE, else ~/.cache/ridge/machine-ISA.json");
+  sub->add_option(
+      "-o,--output", o->output,
+      "Machine file; default: $RIDGE_MACHINE, else ridge/machine-ISA.json in $XDG_CACHE_HOME or ~/.cache");
   sub->add_flag("--busy", o->busy, "Keep the figures even if other work disturbed them");
   sub->add_flag("--json", o->json, "The machine file on stdout");
   sub->footer("Examples:\n  ridge probe\n  ridge probe --isa avx2 -o avx2.json --json");
@@ -102,29 +106,23 @@ Command add_probe(CLI::App& cli) {
 Result<Machine> machine_for(const std::string& path, Device& device) {
   const char* set = std::getenv("RIDGE_MACHINE");
   const std::string file = path.empty() ? machine_path_of(device) : path;
-  auto loaded = load_machine(file, identity_of(device));
+  auto loaded = file.empty() ? Result<Machine>(not_found(kNoUserFolder, ": no machine file is kept"))
+                             : load_machine(file, identity_of(device));
   const auto code = loaded.status().code();
   // A file that the user named is taken or refused, never written over; the kept one is made anew when there
   // is none that fits.
   const bool missing = code == Code::kNotFound || (code == Code::kDeclined && set == nullptr);
   if (!loaded.ok() && path.empty() && missing) {
-    std::fprintf(stderr, "ridge: %s; measuring this machine first\n", loaded.status().message().c_str());
+    say(text(loaded.status().message(), "; measuring this machine first"));
     ProbeOptions probe;
     probe.isa = device.target().isa;
     loaded = probe_device(device, probe);
     RIDGE_TRY(loaded.status());
-    if (disturbed(*loaded).empty()) RIDGE_TRY(save_machine(file, *loaded));
+    if (disturbed(*loaded).empty() && !file.empty()) RIDGE_TRY(save_machine(file, *loaded));
   }
   RIDGE_TRY(loaded.status());
-  const int threads = device.host_threads(), most = loaded->by_threads.back().threads;
-  if (device.target().backend == "cpu" && threads > most)
-    return declined(file, " has ceilings of up to ", most, " threads, none of ", threads,
-                    ": run 'ridge probe -t ", threads, " -o FILE' and give --machine FILE");
-  if (const std::string why = disturbed(*loaded); !why.empty())
-    std::fprintf(stderr,
-                 "ridge: the machine was not idle when its ceilings were measured (%s): verdicts may be "
-                 "wrong; run 'ridge probe' when it is\n",
-                 why.c_str());
+  RIDGE_TRY(check_ceilings(*loaded, device, file.empty() ? "this machine" : file));
+  warn_if_disturbed(*loaded);
   return loaded;
 }
 

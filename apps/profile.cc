@@ -1,13 +1,9 @@
 // ridge profile: runs a workload and prints its account.
 
-#include "lab/profile.h"
-
 #include <cstdio>
 
-#include "account/recorder.h"
-#include "base/clock.h"
 #include "base/files.h"
-#include "lab/probe.h"
+#include "lab/profile_run.h"
 #include "lab/report.h"
 #include "lab/trace.h"
 #include "verbs.h"
@@ -28,47 +24,34 @@ Status run(const Options& o) {
   // Where results go is looked at before they cost a minute.
   if (!o.report.empty()) RIDGE_TRY(check_writable(o.report).within("--report"));
   if (!o.trace.empty()) RIDGE_TRY(check_writable(o.trace).within("--trace"));
+  if (!o.report.empty() && o.report == o.trace)
+    return invalid_argument("--report and --trace are both ", printable(o.report), ": give each a file");
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
+  RIDGE_TRY(workload_prompt(*session, o.workload).status());  // refused before a minute of measuring
   RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, session->device()));
-  RIDGE_ASSIGN(const Profile profile, profile_workload(*session, machine, o.workload, command_line()));
-  if (!o.report.empty()) RIDGE_TRY(write_file_atomically(o.report, report_html(profile, nullptr)));
-  if (!o.trace.empty()) RIDGE_TRY(write_file_atomically(o.trace, trace_json(profile)));
+  RIDGE_ASSIGN(const Profile profile,
+               profile_workload(*session, machine, o.workload, {command_line(), interrupted}));
   if (o.common.json)
     std::printf("%s\n", profile_json(profile).c_str());
   else
     std::fputs(profile_text(profile, stdout_takes_colour()).c_str(), stdout);
-  return {};
+  // The account is out whatever becomes of the files.
+  Status written;
+  if (!o.report.empty()) written = write_file_atomically(o.report, report_html(profile, nullptr));
+  if (!o.trace.empty())
+    if (Status status = write_file_atomically(o.trace, trace_json(profile)); written.ok()) written = status;
+  return written;
 }
 
 }  // namespace
 
-Result<Profile> profile_workload(Session& session, const Machine& machine, const WorkloadOptions& workload,
-                                 const std::string& command) {
-  // One run unseen: plans are written, memory is touched, clocks rise. Its figures would be those of a cold
-  // start.
-  RIDGE_ASSIGN(std::vector<int32_t> prompt, workload_prompt(session, workload));
-  RIDGE_TRY(run_workload(session.engine(), prompt, workload, interrupted));
-  Profiler profiler;
-  const int64_t tokenize_begin_ns = now_ns();
-  RIDGE_ASSIGN(prompt, workload_prompt(session, workload));
-  WorkloadOptions arrived = workload;
-  arrived.arrival_ns = now_ns();
-  profiler.tokenized(tokenize_begin_ns, arrived.arrival_ns);
-  session.engine().set_observer(&profiler);
-  const Status status = run_workload(session.engine(), prompt, arrived, interrupted);
-  session.engine().set_observer(nullptr);
-  RIDGE_TRY(status);
-  Profile profile = profiler.finish(machine, session.device().host_threads());
-  profile.workload = describe_workload(session, prompt, workload);
-  profile.command = command, profile.commit = built_commit();
-  profile.date = utc_now();
-  return profile;
-}
-
 void add_workload_options(CLI::App& cli, WorkloadOptions* o) {
-  cli.add_option("-p,--prompt", o->prompt,
-                 "Prompt text; default: --prompt-tokens tokens of a fixed sequence");
-  cli.add_option("--prompt-tokens", o->prompt_tokens, "Length of the prompt")->capture_default_str();
+  auto* prompt =
+      cli.add_option("-p,--prompt", o->prompt,
+                     "Prompt text; default: --prompt-tokens tokens of a fixed pseudo-random sequence");
+  cli.add_option("--prompt-tokens", o->prompt_tokens, "Length of the prompt")
+      ->capture_default_str()
+      ->excludes(prompt);
   cli.add_option("--output-tokens", o->output_tokens, "Length of the answer")->capture_default_str();
   cli.add_option("--batch", o->batch, "Requests at once")->capture_default_str();
 }

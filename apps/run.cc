@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "account/recorder.h"
+#include "base/stop.h"
 #include "engine/memory_report.h"
 #include "lab/compare.h"
 #include "lab/workload_json.h"
@@ -113,6 +114,8 @@ Result<std::vector<int32_t>> encode(const Session& session, const std::string& p
   if (plain && !o.system.empty())
     return invalid_argument("--system goes through a chat template: ",
                             o.raw ? "leave out --raw" : "this file has none");
+  if (plain && !o.raw)
+    say("this file has no chat template: the prompt is taken as plain text, to be continued; --raw says so");
   if (plain) return session.encode_text(prompt);
   std::vector<ChatMessage> messages;
   if (!o.system.empty()) messages.push_back({"system", o.system});
@@ -125,24 +128,32 @@ Result<Answer> answer(Session& session, const std::vector<ChatMessage>& messages
   return generate(session, std::move(ids), o, !o.common.json);
 }
 
-/// A line that cannot be answered is named and left out; the chat goes on without it.
+constexpr const char* kReset = "/reset";
+
+/// A line that cannot be answered is named and left out; the chat goes on without it, or anew with /reset.
 Status chat(Session& session, const RunOptions& o) {
-  std::vector<ChatMessage> messages;
-  if (!o.system.empty()) messages.push_back({"system", o.system});
+  std::vector<ChatMessage> begun, messages;
+  if (!o.system.empty()) begun.push_back({"system", o.system});
+  messages = begun;
   int64_t lines = 0, refused = 0;
   std::string line;
   while (!interrupted()) {
     if (stdout_is_terminal() && !o.common.json) std::printf("> "), std::fflush(stdout);
     if (!std::getline(std::cin, line)) break;
     if (line.empty()) continue;
+    if (line == kReset) {
+      messages = begun;
+      continue;
+    }
     ++lines;
     messages.push_back({"user", line});
     const Result<Answer> a = answer(session, messages, o);
     if (!a.ok() && a.status().code() != Code::kInvalidArgument) return a.status();
     if (!a.ok()) {
-      std::fprintf(stderr, "ridge: line %lld: %s\n", static_cast<long long>(lines),
-                   a.status().message().c_str());
       ++refused, messages.pop_back();
+      // What was said before may be why, and then every line will be refused.
+      say(text("line ", lines, ": ", a.status().message(),
+               messages.size() > begun.size() ? text("; ", kReset, " begins the chat anew") : ""));
       continue;
     }
     if (o.common.json)
@@ -227,16 +238,24 @@ Status compare(const RunOptions& o) {
   RIDGE_ASSIGN(const SessionOptions a_options, side(o.common, o.compare[0]));
   RIDGE_ASSIGN(const SessionOptions b_options, side(o.common, o.compare[1]));
   RIDGE_ASSIGN(const auto a, Session::open(o.common.model, a_options));
+  RIDGE_TRY(check_stop());
   RIDGE_ASSIGN(const auto b, Session::open(o.common.model, b_options));
   RIDGE_ASSIGN(const auto prompt, encode(*a, *o.prompt, o));
   RIDGE_ASSIGN(const Comparison c, compare_sessions(*a, *b, prompt, o.bound));
   print_comparison(c, static_cast<int64_t>(prompt.size()), o);
+  if (c.first)
+    return declined(c.first->label, ", ", c.first->op, " differs by ", c.first->error, ", beyond --bound ",
+                    o.bound);
   return {};
 }
 
 Status run_verb(const RunOptions& o) {
   if (!o.compare.empty()) return compare(o);
-  RIDGE_ASSIGN(const SessionOptions options, o.common.session());
+  RIDGE_ASSIGN(SessionOptions options, o.common.session());
+  options.needs_template = !o.prompt;
+  if (!o.prompt && o.common.synthetic)
+    return invalid_argument("a synthetic model has no chat template: give --prompt");
+  if (!o.prompt && o.raw) return invalid_argument("--raw is for one prompt: give --prompt");
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
   if (!o.prompt) return chat(*session, o);
   RIDGE_ASSIGN(std::vector<int32_t> ids, encode(*session, *o.prompt, o));
@@ -258,9 +277,12 @@ Command add_run(CLI::App& cli) {
   auto o = std::make_shared<RunOptions>();
   CLI::App* sub = cli.add_subcommand("run", "Answer a prompt, or chat when none is given");
   o->common.add_to(*sub);
-  sub->add_option("-p,--prompt", o->prompt, "The prompt; without it, a chat reads lines from stdin");
+  sub->add_option("-p,--prompt", o->prompt,
+                  "The prompt; without it, a chat reads lines from stdin: /reset begins it anew");
   sub->add_option("-s,--system", o->system, "System message of the chat template");
-  sub->add_flag("--raw", o->raw, "The prompt is plain text: no chat template");
+  sub->add_flag(
+      "--raw", o->raw,
+      "The prompt is plain text: no chat template. So it is, with a warning, where the file has none");
   sub->add_flag("--memory", o->memory, "After the answer: memory planned and held, item by item");
   sub->add_option("-n,--max-new-tokens", o->max_new_tokens, "Tokens of the answer at most")
       ->capture_default_str();
@@ -285,7 +307,8 @@ Command add_run(CLI::App& cli) {
   sub->add_option("--bound", o->bound, "Of --compare: largest relative difference, norm over norm")
       ->capture_default_str();
   sub->footer(
-      "Examples:\n  ridge run model.gguf -p 'Why is the sky blue?'\n  ridge run model.gguf -p 'Once upon' "
+      "--compare ends with 1 when a difference is beyond --bound.\nExamples:\n  ridge run model.gguf -p 'Why "
+      "is the sky blue?'\n  ridge run model.gguf -p 'Once upon' "
       "--raw -n 64 --temperature 0.7 --seed 1\n  ridge run model.gguf < questions.txt\n  ridge run "
       "model.gguf -p 'Once upon' --activations f32 --compare isa=scalar isa=avx512");
   return {sub, [o] { return run_verb(*o); }};

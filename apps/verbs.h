@@ -35,10 +35,13 @@ Command add_doctor(CLI::App& cli);
 /// or stale, and kept when the machine was idle. kDeclined when it has no ceilings of so many threads.
 Result<Machine> machine_for(const std::string& path, Device& device);
 
+/// That an operator has no kernel on `backend`, and what runs instead; empty when it has one.
+std::string why_no_kernel(const AnyOperator& op, const std::string& backend);
+
 void add_workload_options(CLI::App& cli, WorkloadOptions* options);
-/// Runs a workload once unseen and once observed.
-Result<Profile> profile_workload(Session& session, const Machine& machine, const WorkloadOptions& workload,
-                                 const std::string& command);
+
+/// Refuses 0 and less: an option that is left out has its default.
+CLI::Validator at_least_one();
 
 /// Options that several verbs share.
 struct CommonOptions {
@@ -65,5 +68,9 @@ bool stdout_takes_colour();
 
 /// A kCancelled Status for Ctrl-C.
 Status interruption();
+
+/// One line on stderr, behind "ridge: ". The one way there for what holds text from a file or a user: nothing
+/// in it drives the terminal or begins another line.
+void say(std::string_view line);
 
 }  // namespace ridge::app

@@ -9,8 +9,8 @@
  * untouched, unless it says otherwise.
  *
  * Versioned structs begin with struct_size, which the caller sets to sizeof its own struct: the
- * RIDGE_..._INIT macros do. Fields that a newer header added and this library does not know must be zero. A
- * zero field means its default. ridge_message, ridge_tensor and ridge_tensor_type are not versioned: they
+ * RIDGE_..._INIT macros do. Fields that a newer header added and this library does not know must be zero;
+ * those that an older header did not have yet are taken as zero. A zero field means its default. ridge_message, ridge_tensor and ridge_tensor_type are not versioned: they
  * will not change.
  *
  * Buffers of unknown size are asked for first: with capacity 0 (the buffer may then be null) a function
@@ -86,7 +86,7 @@ typedef struct ridge_model_options {
   const char* isa;         /* "scalar", "avx2", "avx512"; null: the best that this processor has */
   const char* activations; /* "int8" (null: this; in 8 bits where weights are quantized) or "f32" */
   const char* kv;          /* cache format: "f32", "f16", "bf16", "q8"; null: f16, f32 with f32 activations */
-  const char* assume_pre;  /* pre-tokenizer to take instead of the file's; null: the file's */
+  const char* assume_pre;  /* pre-tokenizer of a file that names none or an unknown one; null: the file's */
   const char* without_fusions; /* fused operators to leave apart, "a,b" or "all"; null: none */
   int64_t context;             /* tokens of prompt and answer together; 0: what the model was made for */
   int64_t page_size;           /* tokens a KV page holds; 0: 64 */
@@ -246,7 +246,7 @@ ridge_status ridge_generate(ridge_model* model, const ridge_request* request, ri
 
 typedef struct ridge_workload {
   size_t struct_size;
-  int64_t prompt_tokens; /* of each request, from a fixed text; 0: 128 */
+  int64_t prompt_tokens; /* of each request, a fixed pseudo-random sequence of ordinary tokens; 0: 128 */
   int64_t output_tokens; /* of each; 0: 32 */
   int64_t batch;         /* requests at once; 0: as many as max_sequences */
   const char*
@@ -259,8 +259,10 @@ typedef struct ridge_workload {
  * null: as in ridge_model_options. Alone on the machine, or the ceilings are too low. Any thread. */
 ridge_status ridge_probe(int32_t threads, const char* isa, const char* path);
 /* Runs the workload and stores the account as one JSON object, the one of `ridge profile --json`; give it
- * back with ridge_string_destroy. Errors: requests that are running; a machine file of another processor,
- * instruction set or build (RIDGE_DECLINED). Any thread; the model's other calls wait. */
+ * back with ridge_string_destroy. Where other work ran while the ceilings were measured, a warning is logged
+ * and the object's machine has the key "disturbed". Errors: requests that are running; prompt and output that
+ * the context does not hold; a machine file of another processor, instruction set or build, or of fewer
+ * threads than the model (RIDGE_DECLINED). Any thread; the model's other calls wait. */
 ridge_status ridge_profile(ridge_model* model, const ridge_workload* workload, char** json);
 
 #ifdef __cplusplus

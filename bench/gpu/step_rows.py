@@ -30,7 +30,7 @@ def main():
     made = []
     for batch in (1, 8, 64):
         found = bench_of(folder, f"step-{batch}")
-        load = found["workload"]
+        load = found.get("tg_workload", found["workload"])
         context = load["prompt_tokens"] + load["output_tokens"] / 2
         share = [step_bytes(batch, context) / ceiling / (batch / rate) for rate in (found["tg"], *found["tg_range"])]
         made.append(rows.make_row(f"G10-b{batch}", share[0], spread=sorted(share[1:]), runs=found["runs"], device=device,
@@ -40,7 +40,8 @@ def main():
     if (folder / "smollm2.log").is_file():
         found = bench_of(folder, "smollm2")
         made.append(rows.make_row("G12", 1e6 / found["tg"], spread=sorted(1e6 / rate for rate in found["tg_range"]), runs=found["runs"],
-                                  device=device, command="bench/gpu/engine.sh BUILD OUT smollm2", workload=found["workload"]))
+                                  device=device, command="bench/gpu/engine.sh BUILD OUT smollm2",
+                                  workload=found.get("tg_workload", found["workload"])))
     for row in made:
         row["provenance"].update(commit=commit, date=machine["date"])
         print(rows.write_row(row).name, f'{row["value"]:.4g} {row["unit"]}')

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/visible.h"
 
 namespace ridge::capi {
 
@@ -14,6 +15,21 @@ static_assert(static_cast<int>(Code::kInternal) == RIDGE_INTERNAL);
 static_assert(static_cast<int>(Code::kCancelled) == RIDGE_CANCELLED);
 static_assert(static_cast<int>(Code::kInvalidArgument) == RIDGE_INVALID_ARGUMENT);
 static_assert(static_cast<int>(LogLevel::kError) == RIDGE_LOG_ERROR);
+
+// The structs as the first version has them, with pointers of 8 bytes. One that grows keeps its number here
+// as its kFirstBytes.
+static_assert(sizeof(ridge_model_options) == 80);
+static_assert(sizeof(ridge_model_info) == 96);
+static_assert(sizeof(ridge_sampling) == 72);
+static_assert(sizeof(ridge_request) == 64);
+static_assert(sizeof(ridge_event) == 288);
+static_assert(sizeof(ridge_token) == 40);
+static_assert(sizeof(ridge_answer) == 48);
+static_assert(sizeof(ridge_workload) == 40);
+static_assert(sizeof(ridge_operator_info) == 24);
+static_assert(sizeof(ridge_operand_info) == 56);
+static_assert(sizeof(ridge_device_options) == 24);
+static_assert(sizeof(ridge_cost) == 112);
 }  // namespace
 
 void set_message(std::string_view message) noexcept {
@@ -30,15 +46,16 @@ ridge_status status_of(Code code) {
   return static_cast<ridge_status>(code);
 }
 
-ridge_status report(const Outcome& outcome) noexcept {
+ridge_status report(const Outcome& outcome) {
   if (outcome.status.ok()) return RIDGE_OK;
-  set_message(outcome.status.message());
+  // One line, whatever a file wrote into it.
+  set_message(visible(outcome.status.message(), sizeof message_of_thread));
   return outcome.too_small ? RIDGE_BUFFER_TOO_SMALL : status_of(outcome.status.code());
 }
 
-Status check_struct_size(size_t found, size_t known, const char* name) {
-  if (found >= known && found <= kLargestStruct) return {};
-  return invalid_argument(name, "->struct_size is ", found, ", needs ", known,
+Status check_struct_size(size_t found, size_t first, const char* name) {
+  if (found >= first && found <= kLargestStruct) return {};
+  return invalid_argument(name, "->struct_size is ", found, ", needs ", first,
                           ": begin with the RIDGE_..._INIT of its type");
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // The C API's border: what crosses it is a status and a line of text, never an exception.
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <string_view>
@@ -21,7 +22,7 @@ struct Outcome {
   Outcome() = default;
   Outcome(Status s) : status(std::move(s)) {}
 };
-ridge_status report(const Outcome& outcome) noexcept;
+ridge_status report(const Outcome& outcome);
 ridge_status status_of(Code code);
 
 /// Runs the body of a function; whatever it throws becomes a status.
@@ -47,23 +48,28 @@ Status needed(const T* pointer, const char* name) {
   return pointer != nullptr ? Status() : invalid_argument(name, " is NULL");
 }
 
-// A versioned struct is at least what the first version of the API had, which is what it is now. A size
-// beyond any that will ever be is one that nobody set.
+/// Bytes of a versioned struct in the first version of the API: what every caller has. A struct that grows
+/// has its old size written down here, as `template <> inline constexpr size_t kFirstBytes<ridge_x> = 40;`.
+template <class T>
+inline constexpr size_t kFirstBytes = sizeof(T);
+// A size beyond any that will ever be is one that nobody set.
 inline constexpr size_t kLargestStruct = 1 << 16;
 
-Status check_struct_size(size_t found, size_t known, const char* name);
+/// At least `first` bytes, and not absurd.
+Status check_struct_size(size_t found, size_t first, const char* name);
 
-/// Copies the known part of the caller's struct; what is beyond must be zero.
+/// Copies what the caller's struct and ours both have; the rest of *to stays, which holds the defaults. What
+/// is beyond ours must be zero.
 template <class T>
 Status read_struct(const T* from, const char* name, T* to) {
   RIDGE_TRY(needed(from, name));
-  RIDGE_TRY(check_struct_size(from->struct_size, sizeof(T), name));
+  RIDGE_TRY(check_struct_size(from->struct_size, kFirstBytes<T>, name));
   const auto* bytes = reinterpret_cast<const unsigned char*>(from);
   for (size_t i = sizeof(T); i < from->struct_size; ++i)
     if (bytes[i] != 0)
       return invalid_argument(name, " sets byte ", i, ", this library knows ", sizeof(T),
                               ": use a library as new as the header");
-  std::memcpy(to, from, sizeof(T));
+  std::memcpy(static_cast<void*>(to), from, std::min(sizeof(T), from->struct_size));
   return {};
 }
 
@@ -71,14 +77,14 @@ Status read_struct(const T* from, const char* name, T* to) {
 template <class T>
 Status check_output(const T* to, const char* name) {
   RIDGE_TRY(needed(to, name));
-  return check_struct_size(to->struct_size, sizeof(T), name);
+  return check_struct_size(to->struct_size, kFirstBytes<T>, name);
 }
-/// Fills it; fields that this library does not know become zero.
+/// Fills it as far as the caller knows it; fields that this library does not know become zero.
 template <class T>
 void write_struct(T value, T* to) {
   const size_t size = value.struct_size = to->struct_size;
   std::memset(static_cast<void*>(to), 0, size);
-  std::memcpy(static_cast<void*>(to), &value, sizeof(T));
+  std::memcpy(static_cast<void*>(to), &value, std::min(sizeof(T), size));
 }
 
 /// The size-query convention: `count` is stored, then the elements if there is room.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "base/stop.h"
+
 namespace ridge {
 
 namespace {
@@ -45,7 +47,10 @@ Result<std::vector<Output>> outputs_of(Session& session, const std::vector<int32
   request.prompt = prompt;
   request.max_new_tokens = 1;
   Status status = session.engine().submit(std::move(request)).status();
-  while (status.ok() && !session.engine().idle()) status = session.engine().step().status();
+  while (status.ok() && !session.engine().idle()) {
+    status = check_stop();
+    if (status.ok()) status = session.engine().step().status();
+  }
   session.engine().set_observer(nullptr);
   RIDGE_TRY(status);
   return std::move(keeper.outputs);
@@ -74,6 +79,7 @@ Result<Comparison> compare_sessions(Session& a, Session& b, const std::vector<in
   std::map<std::string, size_t> taken;
   Comparison c;
   for (const Output& o : left) {
+    RIDGE_TRY(check_stop());
     const auto found = by_place.find(place(o));
     size_t& next = taken[place(o)];
     if (found == by_place.end() || next >= found->second.size()) continue;

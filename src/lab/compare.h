@@ -22,7 +22,8 @@ struct Comparison {
 };
 
 /// Runs the prompt's prefill step on both; both sessions must be of one model and idle.
-/// Errors: those of the engines; kInvalidArgument when no call is common to both.
+/// Errors: those of the engines; kInvalidArgument when no call is common to both; kCancelled once a stop is
+/// requested (base/stop.h).
 Result<Comparison> compare_sessions(Session& a, Session& b, const std::vector<int32_t>& prompt, double bound);
 
 }  // namespace ridge

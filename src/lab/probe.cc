@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/pressure.h"
+#include "base/stop.h"
 #include "lab/probe_kernels.h"
 #include "lab/probe_loops.h"
 #include "lab/statistics.h"
@@ -46,7 +47,7 @@ class Probe {
     std::vector<ThreadCeilings> out;
     for (const int t : threads) out.push_back(blank(t));
     for (int sweep = 0; sweep < kSweeps; ++sweep)
-      for (size_t i = 0; i < out.size(); ++i) {
+      for (size_t i = 0; i < out.size() && !stop_requested(); ++i) {
         improve(&out[i]);
         if (o_.progress)
           o_.progress("ceilings",
@@ -74,8 +75,11 @@ class Probe {
   }
 
   void improve(ThreadCeilings* c) {
-    for (BandwidthPoint& p : c->curve) bandwidth(c->threads, &p);
-    for (PiecePoint& p : c->pieces) p.read = std::max(p.read, piece(c->threads, p.bytes));
+    for (BandwidthPoint& p : c->curve)
+      if (!stop_requested()) bandwidth(c->threads, &p);
+    for (PiecePoint& p : c->pieces)
+      if (!stop_requested()) p.read = std::max(p.read, piece(c->threads, p.bytes));
+    if (stop_requested()) return;
     const std::pair<Engine, int64_t (*)(int64_t, float*)> units[] = {
         {Engine::kF32, loops_.f32}, {Engine::kBf16, loops_.bf16}, {Engine::kInt8, loops_.int8}};
     for (const auto& [engine, loop] : units) {
@@ -112,7 +116,7 @@ class Probe {
     const auto repeats = static_cast<int64_t>(std::clamp(kRoundNs / least, 1.0, 1e5));
     const auto rounds =
         static_cast<int64_t>(std::max(3.0, o_.seconds_per_point * 1e9 / kSweeps / std::max(kRoundNs, least)));
-    for (int64_t round = 0; round < rounds; ++round) {
+    for (int64_t round = 0; round < rounds && !stop_requested(); ++round) {
       const int64_t start = now_ns();
       for (int64_t r = 0; r < repeats; ++r) pass();
       least = std::min(least, static_cast<double>(now_ns() - start) / static_cast<double>(repeats));
@@ -128,7 +132,7 @@ class Probe {
     std::vector<double> rates;
     for (int walk = 0; walk < 2; ++walk) {
       rates.clear();  // the first walk finds the caches as the point before left them
-      for (int64_t at = 0; at + kSegment <= bytes; at += kSegment) {
+      for (int64_t at = 0; at + kSegment <= bytes && !(stop_requested() && at > 0); at += kSegment) {
         const int64_t begin = now_ns();
         device_.team().run(threads, [&](int t) { body(memory_.begin() + at + t * each, each); });
         rates.push_back(static_cast<double>(each * threads) / static_cast<double>(now_ns() - begin));
@@ -231,7 +235,12 @@ Result<Machine> probe_cpu(const ProbeOptions& options) {
   cpu.threads = threads, cpu.isa = options.isa;
   RIDGE_ASSIGN(const auto device, CpuDevice::create(cpu));
   RIDGE_ASSIGN(Buffer memory, Buffer::allocate(options.largest_bytes, Pages::kHuge));
-  std::memset(memory.data(), 1, static_cast<size_t>(memory.bytes()));
+  // Touched in pieces: the system takes a second and more to give so much.
+  constexpr int64_t kTouched = 16 << 20;
+  for (int64_t at = 0; at < memory.bytes(); at += kTouched) {
+    RIDGE_TRY(check_stop());
+    std::memset(memory.begin() + at, 1, static_cast<size_t>(std::min(kTouched, memory.bytes() - at)));
+  }
   Machine m;
   const MachineIdentity id = this_machine(isa_name(device->target().isa));
   m.cpu = id.cpu, m.isa = id.isa, m.build = id.build, m.compiler = text("gcc-compatible ", __VERSION__);
@@ -239,6 +248,7 @@ Result<Machine> probe_cpu(const ProbeOptions& options) {
   if (getloadavg(&m.load, 1) != 1) m.load = 0;
   Probe probe(options, *device, std::move(memory));
   m.by_threads = probe.measure(threads > 1 ? std::vector<int>{1, threads} : std::vector<int>{1});
+  RIDGE_TRY(check_stop());
   CpuOptions one = cpu;
   one.threads = 1;
   RIDGE_ASSIGN(const auto alone, CpuDevice::create(one));

@@ -18,7 +18,7 @@ struct ProbeOptions {
 
 /// Bandwidth by working set (read, write, copy), reads of main memory in pieces, arithmetic rates, the
 /// meeting cost, and the pace of every operator's kernels on near data. Each point is the best of several
-/// rounds in several sweeps: a ceiling, not a mean.
+/// rounds in several sweeps: a ceiling, not a mean. kCancelled once a stop is requested (base/stop.h).
 Result<Machine> probe_cpu(const ProbeOptions& options);
 
 /// The ceilings of any device: a processor's as above, others by their backend's own probe.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "account/recorder.h"
+#include "base/stop.h"
 #include "lab/formats_of.h"
 
 namespace ridge {
@@ -68,6 +69,7 @@ Result<Example> example_of(AnyOperator& op, const Target& target, size_t index, 
 /// The least time of a call. Goes on, to a few times `seconds`, for as long as a faster one turns up: a busy
 /// machine only ever makes a call slower.
 Result<double> least_us(AnyOperator& op, const Example& e, Stream& stream, double seconds) {
+  RIDGE_TRY(check_stop());
   RIDGE_ASSIGN(Buffer workspace, Buffer::allocate(e.selection.workspace_bytes));
   stream.set_workspace(workspace.data(), workspace.bytes());
   const auto timed = [&](int64_t calls) -> Result<double> {

@@ -5,6 +5,7 @@
 #include "lab/profile.h"
 #include "lab/statistics.h"
 #include "lab/workload_json.h"
+#include "machine/plausible.h"
 
 namespace ridge {
 
@@ -112,6 +113,7 @@ std::string profile_json(const Profile& p) {
   for (int e = 0; e < kEngines; ++e)
     if (c.flops[static_cast<size_t>(e)] > 0)
       j["machine"]["flops"][engine_name(static_cast<Engine>(e))] = c.flops[static_cast<size_t>(e)];
+  if (const std::string why = disturbed(p.machine); !why.empty()) j["machine"]["disturbed"] = why;
   j["provenance"] = {{"date", p.date},           {"commit", p.commit},
                      {"build", p.machine.build}, {"compiler", p.machine.compiler},
                      {"command", p.command},     {"runs", 1}};
@@ -133,6 +135,8 @@ std::string profile_text(const Profile& p, bool color) {
        "%.2f us (measured %s)\n",
        p.machine.cpu.c_str(), p.machine.isa.c_str(), p.threads, c.curve.back().read, c.flops[0] / 1e9,
        c.flops[1] / 1e9, c.flops[3] / 1e9, c.barrier_us, p.machine.date.c_str());
+  if (const std::string why = disturbed(p.machine); !why.empty())
+    line(out, "  the machine was not idle then (%s): verdicts may be wrong\n", why.c_str());
   for (const ProfilePhase& phase : p.phases) phase_text(out, phase, color);
   line(out, "\nTTFT %.2f ms", p.ttft_us / 1e3);
   if (p.tpot_us > 0) line(out, ", TPOT %.3f ms (%.1f tokens/s)", p.tpot_us / 1e3, 1e6 / p.tpot_us);

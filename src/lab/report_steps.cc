@@ -106,7 +106,8 @@ std::string main_table(const ProfilePhase& phase, const std::vector<NamedRow>& r
     const double attained = std::clamp(100 * r.verdict.attainment, 0.0, 100.0);
     cell(out, r.verdict.limit_us <= 0 ? ""
               : r.verdict.defect
-                  ? text("<span class=\"flag\">", percent(r.verdict.attainment), " above it</span>")
+                  ? text("<span class=\"flag\">", percent(r.verdict.attainment), ", ", defect_text(r.verdict),
+                         "</span>")
                   : text(percent(r.verdict.attainment),
                          "<span class=\"meter\"><i style=\"width:", number(attained), "%\"></i></span>"));
     cell(out, largest_losses(r), true);

@@ -65,12 +65,12 @@ static Status check_workload(const Session& session, const WorkloadOptions& o, i
     return invalid_argument(option, " is ", v, ": use 1 to ", most,
                             most == context ? text(", the context holds ", context) : "");
   };
-  RIDGE_TRY(in("--batch", o.batch, limits::kBatchSequences));
-  if (o.prompt.empty()) RIDGE_TRY(in("--prompt-tokens", prompt_tokens, context));
-  RIDGE_TRY(in("--output-tokens", o.output_tokens, context));
+  RIDGE_TRY(in("batch", o.batch, limits::kBatchSequences));
+  if (o.prompt.empty()) RIDGE_TRY(in("prompt_tokens", prompt_tokens, context));
+  RIDGE_TRY(in("output_tokens", o.output_tokens, context));
   if (prompt_tokens > context - o.output_tokens)
     return invalid_argument("the prompt has ", prompt_tokens, " tokens and the answer ", o.output_tokens,
-                            ", the context holds ", context, ": ask for less, or raise --context");
+                            ", the context holds ", context, ": ask for less, or raise the context");
   return {};
 }
 
@@ -91,13 +91,38 @@ Result<std::vector<int32_t>> workload_prompt(const Session& session, const Workl
   return ids;
 }
 
+namespace {
+
+/// Requests that leave the engine again, whatever happens to them.
+class Submitted {
+ public:
+  explicit Submitted(InferenceEngine& engine) : engine_(engine) {}
+  Submitted(const Submitted&) = delete;
+  Submitted& operator=(const Submitted&) = delete;
+  ~Submitted() {
+    for (const int64_t id : ids_) engine_.cancel(id);
+  }
+  Status add(Request request) {
+    RIDGE_ASSIGN(const int64_t id, engine_.submit(std::move(request)));
+    ids_.push_back(id);
+    return {};
+  }
+
+ private:
+  InferenceEngine& engine_;
+  std::vector<int64_t> ids_;
+};
+
+}  // namespace
+
 Status run_workload(InferenceEngine& engine, const std::vector<int32_t>& prompt, const WorkloadOptions& o,
                     const std::function<bool()>& interrupted) {
+  Submitted submitted(engine);
   for (int64_t b = 0; b < o.batch; ++b) {
     Request r;
     r.prompt = prompt;
     r.max_new_tokens = o.output_tokens, r.arrival_ns = o.arrival_ns;
-    RIDGE_TRY(engine.submit(std::move(r)).status());
+    RIDGE_TRY(submitted.add(std::move(r)));
   }
   while (!engine.idle()) {
     if (interrupted && interrupted()) return Status(Code::kCancelled, "interrupted");

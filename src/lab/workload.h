@@ -21,7 +21,8 @@ struct WorkloadOptions {
 Result<std::vector<int32_t>> workload_prompt(const Session& session, const WorkloadOptions& options);
 
 /// Runs `batch` requests to the end, all submitted at once; an answer goes on past end tokens, so that
-/// lengths are as asked. kCancelled once `interrupted` says so, which is asked between steps.
+/// lengths are as asked. kCancelled once `interrupted` says so, which is asked between steps. After an error
+/// the engine holds none of them.
 Status run_workload(InferenceEngine& engine, const std::vector<int32_t>& prompt,
                     const WorkloadOptions& options, const std::function<bool()>& interrupted = nullptr);
 

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "capi/boundary.h"
 #include "capi/small_model.h"
 
 namespace ridge {
@@ -95,6 +96,34 @@ TEST(CApiErrors, structs_of_older_unset_and_newer_callers) {
   EXPECT_EQ(newer.known.struct_size, sizeof newer);
   EXPECT_EQ(newer.known.operands, 3u);
   EXPECT_EQ(newer.more[0] + newer.more[1], 0u);
+}
+
+/// A struct as it may be after it grew: its first version ended before `added`.
+struct Grown {
+  size_t struct_size;
+  int64_t first;
+  int64_t added;
+};
+}  // namespace
+template <>
+inline constexpr size_t capi::kFirstBytes<Grown> = offsetof(Grown, added);
+namespace {
+
+TEST(CApiErrors, a_caller_of_the_first_version_gets_defaults_for_what_was_added) {
+  const size_t first = offsetof(Grown, added);
+  const Grown from = {first, 5, 6};
+  Grown to = {sizeof to, 1, 2};
+  ASSERT_TRUE(capi::read_struct(&from, "it", &to).ok());
+  EXPECT_EQ(to.first, 5);
+  EXPECT_EQ(to.added, 2) << "not what happens to lie behind the caller's struct";
+  const Grown small = {first - 1, 5, 6};
+  EXPECT_FALSE(capi::read_struct(&small, "it", &to).ok());
+  Grown out = {first, 0, 7};
+  ASSERT_TRUE(capi::check_output(&out, "it").ok());
+  capi::write_struct(Grown{sizeof(Grown), 3, 4}, &out);
+  EXPECT_EQ(out.struct_size, first);
+  EXPECT_EQ(out.first, 3);
+  EXPECT_EQ(out.added, 7) << "written beyond the caller's struct";
 }
 
 struct NewerOptions {

@@ -13,13 +13,14 @@ namespace {
 /// A machine of round numbers that passes for this one.
 class MachineFile {
  public:
-  explicit MachineFile(const std::string& cpu = "") : path_(testing::TempDir() + "ridge_capi_machine.json") {
+  explicit MachineFile(const std::string& cpu = "", double pressure = 0)
+      : path_(testing::TempDir() + "ridge_capi_machine.json") {
     const std::string isa = isa_name(native_isa());
     const MachineIdentity here = this_machine(isa);
     Machine m;
     m.cpu = cpu.empty() ? here.cpu : cpu, m.isa = here.isa, m.build = here.build;
     m.compiler = "none", m.commit = "0123456", m.date = "2026-01-01T00:00:00Z", m.governor = "none",
-    m.cores = 1;
+    m.cores = 1, m.pressure = pressure;
     ThreadCeilings c;
     c.threads = 1;
     c.curve = {{32 << 10, 100, 50, 40}, {512 << 20, 10, 5, 4}};
@@ -65,6 +66,52 @@ TEST(CApiProfile, the_account_of_a_workload_is_one_json_object_with_its_phases) 
   EXPECT_EQ(ridge_generate(model, &r, nullptr, nullptr, nullptr), RIDGE_OK);
 }
 
+/// Where log lines go while it lives.
+class LogLines {
+ public:
+  LogLines() { ridge_set_log(keep, &lines, RIDGE_LOG_WARNING); }
+  ~LogLines() { ridge_set_log(nullptr, nullptr, RIDGE_LOG_WARNING); }
+  std::string lines;
+
+ private:
+  static void keep(void* user, ridge_log_level, const char* line, size_t bytes) {
+    static_cast<std::string*>(user)->append(line, bytes);
+  }
+};
+
+TEST(CApiProfile, ceilings_that_other_work_disturbed_are_said_to_be) {
+  const LoadedModel model;
+  ridge_workload w = RIDGE_WORKLOAD_INIT;
+  w.prompt_tokens = 8, w.output_tokens = 2;
+  for (const double pressure : {0.0, 0.5}) {
+    const MachineFile machine("", pressure);
+    w.machine_file = machine.path();
+    LogLines log;
+    char* json = nullptr;
+    ASSERT_EQ(ridge_profile(model, &w, &json), RIDGE_OK) << ridge_error_message();
+    const auto j = nlohmann::json::parse(json);
+    ridge_string_destroy(json);
+    EXPECT_EQ(j["machine"].contains("disturbed"), pressure > 0);
+    EXPECT_EQ(log.lines.find("the machine was not idle") != std::string::npos, pressure > 0) << log.lines;
+  }
+}
+
+TEST(CApiProfile, ceilings_of_fewer_threads_than_the_models_are_refused) {
+  const SmallFile file;
+  const MachineFile machine;
+  ridge_model_options o = RIDGE_MODEL_OPTIONS_INIT;
+  o.threads = 2;
+  ridge_model* model = nullptr;
+  ASSERT_EQ(ridge_model_load(file.path(), &o, &model), RIDGE_OK) << ridge_error_message();
+  ridge_workload w = RIDGE_WORKLOAD_INIT;
+  w.prompt_tokens = 8, w.output_tokens = 2, w.machine_file = machine.path();
+  char* json = nullptr;
+  EXPECT_EQ(ridge_profile(model, &w, &json), RIDGE_DECLINED);
+  EXPECT_TRUE(says("up to 1 threads, none of 2"));
+  EXPECT_EQ(json, nullptr);
+  ridge_model_destroy(model);
+}
+
 TEST(CApiProfile, what_cannot_be_profiled_is_refused) {
   const LoadedModel model(2);
   const MachineFile machine;
@@ -82,7 +129,11 @@ TEST(CApiProfile, what_cannot_be_profiled_is_refused) {
   EXPECT_TRUE(refused(RIDGE_INVALID_ARGUMENT, "prompt_tokens is -1"));
   w.prompt_tokens = 500;
   EXPECT_TRUE(refused(RIDGE_INVALID_ARGUMENT, "the context holds 128"));
-  w.prompt_tokens = 5;
+  w.prompt_tokens = 16, w.output_tokens = 300;
+  EXPECT_TRUE(refused(RIDGE_INVALID_ARGUMENT, "output_tokens is 300"));
+  w.output_tokens = 113;
+  EXPECT_TRUE(refused(RIDGE_INVALID_ARGUMENT, "the prompt has 16 tokens and the answer 113"));
+  w.prompt_tokens = 5, w.output_tokens = 5;
   const MachineFile other("another processor");
   EXPECT_TRUE(refused(RIDGE_DECLINED, "another processor"));
   w.machine_file = "no/such/machine.json";

@@ -15,7 +15,7 @@ import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RIDGE = sys.argv.pop(1) if len(sys.argv) > 1 else ""
+RIDGE = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else ""
 TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:"
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 
@@ -24,13 +24,14 @@ class Program(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
-        cls.model = cls.synthetic("tiny.gguf", layers=1, hidden=64, inner=128, heads=2)
+        cls.model = cls.synthetic("tiny.gguf")
 
     @classmethod
-    def synthetic(cls, name, **sizes):
+    def synthetic(cls, name, template=TEMPLATE, layers=1, hidden=64, inner=128, heads=2):
         path = os.path.join(cls.folder.name, name)
-        subprocess.run([sys.executable, "-B", str(ROOT / "tools" / "make_synthetic.py"), path, "--kv-heads", "1", "--vocab", "512",
-                        "--chat-template", TEMPLATE, *(word for key, value in sizes.items() for word in (f"--{key}", str(value)))],
+        sizes = {"layers": layers, "hidden": hidden, "inner": inner, "heads": heads, "kv-heads": 1, "vocab": 512}
+        subprocess.run([sys.executable, "-B", str(ROOT / "tools" / "make_synthetic.py"), path, "--chat-template", template,
+                        *(word for key, value in sizes.items() for word in (f"--{key}", str(value)))],
                        check=True, stdout=subprocess.DEVNULL)
         return path
 
@@ -81,6 +82,15 @@ class Program(unittest.TestCase):
             self.assertEqual(run.returncode, FAILED, verb)
             self.assertIn("cannot write the output", run.stderr, verb)
 
+    def test_inspect_shows_no_control_character_of_a_file(self):
+        hostile = os.path.join(self.folder.name, "hostile.gguf")
+        whole = pathlib.Path(self.model).read_bytes()
+        hostile_bytes = whole.replace(b"output_norm.weight", b"\x1b[31m\nnorm.weight").replace(b"general.name", b"general.\x1b[3m")
+        pathlib.Path(hostile).write_bytes(hostile_bytes)
+        shown = self.ridge("inspect", hostile, "--tensors")
+        self.assertNotIn("\x1b", shown.stdout + shown.stderr)
+        self.assertIn("\\x1b[31m\\x0anorm.weight", shown.stdout + shown.stderr)
+
     def test_bench_takes_a_shape_without_the_numbers_that_follow(self):
         for op, shape, whole in (("linear", "2,64,96", "2,64,96,3"), ("attention_prefill", "1,5,4,2,32,16,3", "1,2,5,4,2,32,3,16,3"),
                                  ("rope", "2,4,32", "2,4,32,16")):
@@ -93,8 +103,16 @@ class Program(unittest.TestCase):
         self.ends(WRONG, "one operator", "bench", "--op", "all", "--shape", "4,64", "--machine", self.machine())
 
     def test_no_control_character_of_the_command_line_reaches_the_terminal(self):
-        run = self.ends(WRONG, "bad?", "run", self.model, "bad\x1b[31mx\ny")
+        run = self.ends(WRONG, "bad\\x1b", "run", self.model, "bad\x1b[31mx\ny")
         self.assertNotIn("\x1b", run.stderr)
+        self.assertEqual(len(run.stderr.splitlines()), 1)
+
+    def test_no_control_character_of_a_file_reaches_the_terminal(self):
+        model = self.synthetic("raises.gguf", template='{{ raise_exception("\x1b[31mred\nline2") }}')
+        for run in (self.ends(WRONG, "\\x1b[31mred\\x0aline2", "run", model, "-p", "hi"),
+                    self.ends(WRONG, "line 1: ", "run", model, input="hi\n")):
+            self.assertNotIn("\x1b", run.stderr)
+            self.assertFalse([line for line in run.stderr.splitlines() if not line.startswith("ridge: ")], run.stderr)
 
     def test_json_is_json_and_carries_the_workload(self):
         one = json.loads(self.ridge("run", self.model, "-p", "hi", "-n", "3", "--temperature", "0.5", "--seed", "7", "--json").stdout)
@@ -216,6 +234,140 @@ class Program(unittest.TestCase):
         os.close(terminal)
         self.assertNotEqual(ended[0], 0, "still waiting")
         self.assertEqual(os.waitstatus_to_exitcode(ended[1]), INTERRUPTED)
+
+    def test_a_closed_standard_stream_is_nobodys_and_never_the_next_file(self):
+        def closed(fd, *arguments):
+            return subprocess.run([RIDGE, *arguments], stdin=None if fd == 0 else subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, timeout=100, close_fds=True, preexec_fn=lambda: os.close(fd))
+        chat = closed(0, "run", self.model, "-n", "2")
+        self.assertEqual((chat.returncode, chat.stdout, chat.stderr), (DONE, "", ""))
+        self.assertEqual(closed(1, "inspect", self.model).returncode, FAILED)
+        before = pathlib.Path(self.model).read_bytes()
+        self.assertEqual(closed(2, "run", self.model, "--isa", "foo").returncode, WRONG)
+        self.assertEqual(pathlib.Path(self.model).read_bytes(), before)
+
+    def test_one_control_c_ends_every_command_that_takes_long(self):
+        big = self.synthetic("big.gguf", layers=8, hidden=1024, inner=4096, heads=16)
+        machine = ["--machine", self.machine()]
+        commands = (["probe", "--busy", "-o", os.path.join(self.folder.name, "unfinished.json")],
+                    ["inspect", big, "--weights"],
+                    ["run", big, "--raw", "-p", "a" * 6000, "--compare", "isa=scalar", "isa=scalar no-fuse=all"],
+                    ["run", big, "-p", "hi", "-n", "8000"],
+                    ["bench", "--op", "all", *machine], ["bench", big, "--runs", "1000"],
+                    ["profile", big, "--output-tokens", "4000", *machine],
+                    ["advise", big, "--budget", "100", "--predict-only", "--output-tokens", "4000", *machine])
+        for command in commands:
+            # Early and late: while it reads, and while it works.
+            for after in (0.3, 1):
+                with subprocess.Popen([RIDGE, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+                    time.sleep(after)
+                    if run.poll() is not None:  # it was faster: nothing to interrupt
+                        self.assertEqual(command[0], "inspect", command)
+                        continue
+                    begin = time.monotonic()
+                    run.send_signal(signal.SIGINT)
+                    _, said = run.communicate(timeout=100)
+                    took = time.monotonic() - begin
+                self.assertEqual(run.returncode, INTERRUPTED, (command, after, said))
+                self.assertLess(took, 5, command)
+        self.assertFalse(os.path.exists(os.path.join(self.folder.name, "unfinished.json")))
+
+    def test_a_file_without_a_chat_template_is_no_chat_and_its_prompts_are_text_with_a_warning(self):
+        plain = self.synthetic("plain.gguf", template="")
+        said = self.ends(DONE, "no chat template", "run", plain, "-p", "hi", "-n", "2").stderr
+        self.assertIn("plain text", said)
+        self.assertNotIn("no chat template", self.ends(DONE, "", "run", plain, "--raw", "-p", "hi", "-n", "2").stderr)
+        # Before anything is loaded, and so before what is wrong with the context.
+        self.ends(FAILED, "no chat template", "run", plain, "--context", "99999999", input="hi\n")
+
+    def test_assume_pre_is_for_files_that_name_none(self):
+        run = ("run", self.model, "-p", "hi", "-n", "2", "--assume-pre")
+        self.ends(WRONG, "tokenizer.ggml.pre is 'gpt-2', which is known", *run, "qwen2")
+        said = self.ends(WRONG, "--assume-pre is 'zork'", *run, "zork").stderr
+        self.assertNotIn("tiny.gguf", said)
+        self.ends(DONE, "", *run, "gpt-2")
+
+    def test_a_wrong_command_ends_with_2_and_one_line_that_names_it(self):
+        for says, command in (("zork", ["zork"]), ("verb", []), ("--device", ["run", self.model, "-p", "x", "--device", "zork"]),
+                              ("zork", ["run", "zork", "--synthetic", "-p", "x"]), ("model is ''", ["run", ""]),
+                              ("--threads", ["run", self.model, "-p", "x", "-t", "0"]), ("--threads", ["probe", "-t", "0"]),
+                              ("--isa is ''", ["run", self.model, "-p", "x", "--isa", ""]),
+                              ("--prompt is ''", ["profile", self.model, "-p", ""]),
+                              ("--report is ''", ["profile", self.model, "--report", ""]),
+                              ("--prompt", ["profile", self.model, "-p", "hello", "--prompt-tokens", "100"]),
+                              ("give one of them", ["bench", "--op", "add", self.model]),
+                              ("--zork", ["run", self.model, "--zork"])):
+            run = self.ends(WRONG, says, *command)
+            self.assertEqual(len(run.stderr.splitlines()), 1, run.stderr)
+
+    def test_a_template_that_is_wrong_is_a_file_that_is_wrong(self):
+        self.ends(FAILED, "chat template", "run", self.synthetic("divides.gguf", template="{{ messages[0].content + 1 }}"), "-p", "hi")
+        self.ends(FAILED, "tokenizer.chat_template", "run", self.synthetic("open.gguf", template="{% for"), "-p", "hi")
+
+    def test_the_path_is_named_once(self):
+        model = pathlib.Path(self.model).read_bytes()
+        broken = os.path.join(self.folder.name, "broken.gguf")
+        pathlib.Path(broken).write_bytes(model.replace(b"tokenizer.ggml.tokens", b"tokenizer.ggml.tokenz"))
+        self.assertEqual(self.ends(FAILED, "tokenizer.ggml.tokens", "run", broken, "-p", "hi").stderr.count(broken), 1)
+
+    def test_a_machine_file_that_is_none_is_refused_in_words_for_people(self):
+        path = os.path.join(self.folder.name, "no_machine.json")
+        for content in ("nothing", "{}", '{"format": "x"}', "[]"):
+            pathlib.Path(path).write_text(content, encoding="utf-8")
+            self.assertNotIn("json.exception", self.ends(FAILED, path, "profile", self.model, "--machine", path).stderr)
+
+    def test_profile_looks_at_its_files_first_and_prints_the_account_whatever_becomes_of_them(self):
+        profile = ("profile", self.model, "--prompt-tokens", "8", "--output-tokens", "2", "--machine", self.machine())
+        missing = os.path.join(self.folder.name, "nowhere", "r.html")
+        self.assertEqual(self.ends(FAILED, missing, *profile, "--report", missing).stdout, "")
+        same = os.path.join(self.folder.name, "same")
+        self.ends(WRONG, "--report and --trace", *profile, "--report", same, "--trace", same)
+        self.assertFalse(os.path.exists(same))
+
+    def test_what_is_kept_goes_to_the_users_folder_and_never_beside_the_work(self):
+        with tempfile.TemporaryDirectory() as work, tempfile.TemporaryDirectory() as cache:
+            bare = {k: v for k, v in os.environ.items() if k not in ("HOME", "XDG_CACHE_HOME", "RIDGE_MACHINE")}
+
+            def path(**more):
+                return json.loads(self.ridge("doctor", "--json", cwd=work, env={**bare, **more}).stdout)["machine_file"]["path"]
+
+            self.assertTrue(path(XDG_CACHE_HOME=cache, HOME="/elsewhere").startswith(cache + "/ridge/"))
+            self.assertTrue(path(HOME=cache).startswith(cache + "/.cache/ridge/"))
+            self.assertTrue(path(XDG_CACHE_HOME="relative", HOME=cache).startswith(cache + "/.cache/ridge/"))
+            self.assertIn(path()[:1], ("", "/"))
+            self.assertEqual(os.listdir(work), [])
+
+    def test_compare_beyond_the_bound_is_a_failure(self):
+        compare = ("run", self.model, "-p", "hi", "--compare", "activations=f32", "activations=int8", "--json")
+        run = self.ends(FAILED, "beyond --bound 1e-06", *compare, "--bound", "1e-6")
+        self.assertIsNotNone(json.loads(run.stdout)["first"])
+        self.ends(DONE, "", *compare, "--bound", "10")
+
+    def test_an_operator_without_a_kernel_here_is_said_to_have_none(self):
+        bench = ("bench", "--machine", self.machine(), "--seconds", "0.01", "--op")
+        none = json.loads(self.ridge("doctor", "--json").stdout)["no_cpu_kernel"]
+        self.assertIn("linear_swiglu", none)
+        self.ends(WRONG, "no kernel on cpu", *bench, "linear_swiglu")
+        rows = json.loads(self.ends(DONE, "", *bench, "feed_tokens", "--reference", "--json").stdout)["operators"]
+        self.assertTrue(rows)
+
+    def test_bench_says_of_each_figure_what_was_run(self):
+        bench = ("bench", self.model, "--prompt-tokens", "16", "--output-tokens", "4", "--runs", "1", "--json")
+        said, deep = (json.loads(self.ridge(*bench, *more).stdout) for more in ([], ["--deep"]))
+        lengths = lambda w: (w["prompt_tokens"], w["output_tokens"])  # noqa: E731
+        self.assertEqual((lengths(said["workload"]), lengths(said["tg_workload"])), ((16, 1), (1, 5)))
+        self.assertEqual((lengths(deep["workload"]), lengths(deep["tg_workload"])), ((16, 1), (16, 4)))
+
+    def test_bench_judges_rotated_operands_by_main_memory(self):
+        row = json.loads(self.ridge("bench", "--op", "add", "--shape", "512,4096", "--seconds", "0.05", "--machine", self.machine(),
+                                    "--json").stdout)["operators"][0]
+        self.assertEqual(row["bound"], "memory")
+
+    def test_a_chat_that_is_full_can_be_begun_anew(self):
+        full = self.ends(WRONG, "/reset begins", "run", self.model, "-n", "2", "--json", input="a" * 5000 + "\n" + "b" * 5000 + "\nc\n")
+        self.assertEqual(len(full.stdout.splitlines()), 2)
+        lines = "a" * 5000 + "\n/reset\n" + "b" * 5000 + "\n"
+        self.assertEqual(len(self.ends(DONE, "", "run", self.model, "-n", "2", "--json", input=lines).stdout.splitlines()), 2)
 
     def test_a_workload_that_does_not_fit_is_refused_before_anything_is_made(self):
         most = "9223372036854775807"

@@ -1,0 +1,32 @@
+#include "lab/profile_run.h"
+
+#include "account/recorder.h"
+#include "base/clock.h"
+#include "lab/probe.h"
+
+namespace ridge {
+
+Result<Profile> profile_workload(Session& session, const Machine& machine, const WorkloadOptions& workload,
+                                 const ProfileRun& run) {
+  // One run unseen: plans are written, memory is touched, clocks rise. Its figures would be those of a cold
+  // start.
+  RIDGE_ASSIGN(std::vector<int32_t> prompt, workload_prompt(session, workload));
+  RIDGE_TRY(run_workload(session.engine(), prompt, workload, run.interrupted));
+  Profiler profiler(run.keep_slices);
+  const int64_t tokenize_begin_ns = now_ns();
+  RIDGE_ASSIGN(prompt, workload_prompt(session, workload));
+  WorkloadOptions arrived = workload;
+  arrived.arrival_ns = now_ns();
+  profiler.tokenized(tokenize_begin_ns, arrived.arrival_ns);
+  session.engine().set_observer(&profiler);
+  const Status status = run_workload(session.engine(), prompt, arrived, run.interrupted);
+  session.engine().set_observer(nullptr);
+  RIDGE_TRY(status);
+  Profile profile = profiler.finish(machine, session.device().host_threads());
+  profile.workload = describe_workload(session, prompt, workload);
+  profile.command = run.command, profile.commit = built_commit();
+  profile.date = utc_now();
+  return profile;
+}
+
+}  // namespace ridge

@@ -1,0 +1,20 @@
+#pragma once
+// A workload's account, measured: the one way there, for the program and the C API.
+
+#include "lab/profile.h"
+#include "lab/workload.h"
+
+namespace ridge {
+
+struct ProfileRun {
+  std::string command;                          // for provenance
+  std::function<bool()> interrupted = nullptr;  // asked between steps
+  bool keep_slices = true;                      // steps and calls one by one, for a trace
+};
+
+/// Runs a workload once unseen and once observed, and judges it against `machine`.
+/// Errors: those of workload_prompt and run_workload.
+Result<Profile> profile_workload(Session& session, const Machine& machine, const WorkloadOptions& workload,
+                                 const ProfileRun& run);
+
+}  // namespace ridge
