@@ -249,7 +249,7 @@ class Roofline {
     lines.push_back(text(rate_text(bytes, "B/s"), flops(r) > 0 ? "" : ", no arithmetic"));
     if (row.verdict.limit_us > 0)
       lines.push_back(text(percent(row.verdict.attainment), " of its limit (", bound_name(row.verdict.bound),
-                           ")", row.verdict.defect ? ": above it, count or level is wrong" : ""));
+                           ")", row.verdict.defect ? text(": ", defect_text(row.verdict)) : std::string()));
     return lines;
   }
 

@@ -104,6 +104,16 @@ TEST(Report, A25_a_phase_above_its_limit_is_called_impossible) {
   EXPECT_EQ(count(report_html(p, nullptr), "which cannot be"), 1u);
 }
 
+TEST(Report, a_row_below_a_thousandth_of_its_limit_is_not_said_to_be_above_it) {
+  Profile p = example_profile();
+  Verdict& v = p.phases[0].rows[0].verdict;
+  v.attainment = 1e-4, v.defect = true;
+  const std::string page = report_html(p, nullptr);
+  EXPECT_NE(page.find("below a thousandth of its limit"), std::string::npos);
+  EXPECT_EQ(count(page, "above its limit"),
+            count(report_html(example_profile(), nullptr), "above its limit"));
+}
+
 TEST(Report, an_empty_profile_and_no_choice_make_a_page) {
   Profile p;
   p.machine = example_machine();
