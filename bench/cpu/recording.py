@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Measures what recording the account costs on SmolLM2 and writes row C12.
 
-usage: recording.py [--recording build/cpu/recording] [--blocks 15] [-t 2] [--dry]
+usage: recording.py [--recording build/cpu/recording] [--answers 12] [-t 2] [--dry]
 
-Blocks of decode without, with, with, without the account, in one process; the row's value is the median over blocks, its
-spread the interval of that median. A control of without beside without is kept beside it. Build the program first:
+Decode steps without, with, with, without the account, some at a time, within each answer of one process; the row's value is
+the median over such blocks, its spread the interval of that median. Kept beside it, from the same minutes: without beside
+without (the bench's own error), and an observer that keeps nothing (the stamps alone). Build the program first:
 cmake --build build/cpu --target recording
 """
 import argparse
@@ -23,24 +24,25 @@ import rows  # noqa: E402
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--recording", default=str(ROOT / "build" / "cpu" / "recording"))
-    parser.add_argument("--blocks", type=int, default=15)
+    parser.add_argument("--answers", type=int, default=12)
     parser.add_argument("-t", "--threads", type=int, default=2)
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
     fetched = subprocess.run([str(ROOT / "tools" / "fetch_model.py"), "smollm2"], check=True, stdout=subprocess.PIPE, text=True)
-    run = subprocess.run([options.recording, fetched.stdout.strip(), str(options.threads), str(options.blocks)],
+    run = subprocess.run([options.recording, fetched.stdout.strip(), str(options.threads), str(options.answers)],
                          stdout=subprocess.PIPE, text=True)
     if run.returncode != 0:
         sys.exit(f"recording: {options.recording} ended with {run.returncode}")
     found = json.loads(run.stdout)
     cost = found["recording_percent"]
     result = rows.make_row(
-        "C12", cost["median"], spread=[cost["low"], cost["high"]], runs=4 * len(cost["blocks"]), workload=found["workload"],
+        "C12", cost["median"], spread=[cost["low"], cost["high"]], runs=cost["blocks"], workload=found["workload"],
         device=f"{rows.cpu_name()}, {options.threads} threads",
-        more={"recording": cost, "control": found["control_percent"], "psi": cost["pressure"], "load_average": os.getloadavg()[0]},
+        more={"recording": cost, "stamps": found["stamps_percent"], "control": found["control_percent"],
+              "psi": found.get("pressure"), "load_average": os.getloadavg()[0]},
         command="bench/cpu/recording.py")
-    print(f"C12: {cost['median']:+.2f} % [{cost['low']:+.2f}, {cost['high']:+.2f}]; without beside without "
-          f"{found['control_percent']['median']:+.2f} % [{found['control_percent']['low']:+.2f}, {found['control_percent']['high']:+.2f}]")
+    for what, at in (("C12", cost), ("stamps alone", found["stamps_percent"]), ("without beside without", found["control_percent"])):
+        print(f"{what}: {at['median']:+.2f} % [{at['low']:+.2f}, {at['high']:+.2f}] of {at['off_us']:.0f} us, {at['blocks']} blocks")
     if not options.dry:
         print("  wrote", rows.write_row(result).relative_to(ROOT))
 

@@ -9,7 +9,7 @@ namespace ridge {
 
 namespace {
 
-/// Everything that the cost of a call depends on, its scalars and counts aside.
+/// Everything that the cost of a call depends on, its batch_values() aside.
 std::string signature(const PlannedCall& planned) {
   const AnyCall& call = planned.call;
   std::string out = text(call.op->name(), " ", planned.selection.kernel);
@@ -17,6 +17,11 @@ std::string signature(const PlannedCall& planned) {
     const Tensor& t = call.op->operand(call.args.get(), static_cast<int>(i));
     out += t ? text(" ", dtype_name(t.dtype)) : " -";
     for (int d = 0; t && d < t.rank(); ++d) out += text("x", t.dim(d));
+  }
+  for (const std::string& name : call.op->params()) {
+    if (call.op->count(call.args.get(), name)) continue;
+    const auto scalar = call.op->get_param(call.args.get(), name);
+    out += text(" ", scalar.ok() ? *scalar : 0);
   }
   return out;
 }
@@ -30,7 +35,6 @@ PriceBook::PriceBook(const StepPlan& plan) : names_(plan.calls().size()) {
     if (fresh) {
       Group g;
       g.kernel = planned.call.op->kernel_name(planned.selection), g.formats = formats_of(planned.call);
-      g.params = planned.call.op->params();
       groups_.push_back(std::move(g));
     }
     group_of_.push_back(found->second);
@@ -39,15 +43,12 @@ PriceBook::PriceBook(const StepPlan& plan) : names_(plan.calls().size()) {
 
 PriceBook::Group& PriceBook::price(const StepPlan& plan, size_t index) {
   Group& g = groups_[group_of_[index]];
+  if (g.cost != nullptr && g.batch.empty()) return g;
   const AnyCall& call = plan.calls()[index].call;
-  values_.clear();
-  for (const std::string& name : g.params) {
-    const auto value = call.op->get_param(call.args.get(), name);
-    values_.push_back(value.ok() ? *value : 0);
-  }
-  const uint64_t batch = call.op->batch_key(call.args.get());
-  if (g.cost != nullptr && values_ == g.values && batch == g.batch) return g;
-  g.values = values_, g.batch = batch;
+  batch_.clear();
+  call.op->batch_values(call.args.get(), &batch_);
+  if (g.cost != nullptr && batch_ == g.batch) return g;
+  g.batch = batch_;
   g.cost = std::make_shared<const Cost>(plan.cost(index));
   std::string shape = call.op->shape(call.args.get());
   if (shape != g.shape) g.shape = std::move(shape), g.row = kNone;

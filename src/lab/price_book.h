@@ -17,16 +17,13 @@ struct CallName {
 
 class PriceBook {
  public:
-  /// Calls that cost the same whenever their scalars, counts and batch_key() are the same: one operator and
-  /// kernel, the same shapes and types. Most have none of the two that change from step to step, and are
-  /// priced once.
+  /// Calls that cost the same whenever their batch_values() are the same: one operator and kernel, the same
+  /// shapes, types and scalars. Most have none, which alone change from step to step, and are priced once.
   struct Group {
     std::shared_ptr<const Cost> cost;
     std::string kernel, shape, formats;
-    std::vector<std::string> params;  // scalars and counts
-    std::vector<double> values;       // of those, which cost and shape are of
-    uint64_t batch = 0;               // batch_key() likewise
-    size_t row = kNone;  // the caller's: where it keeps what it knows of this shape; kNone when new
+    std::vector<int64_t> batch;  // values that cost and shape are of
+    size_t row = kNone;          // the caller's: where it keeps what it knows of this shape; kNone when new
   };
   static constexpr size_t kNone = ~size_t{0};
 
@@ -34,13 +31,17 @@ class PriceBook {
   /// What a call costs as the last step has left its counters, and its names. `plan` is the one that the book
   /// was made of.
   Group& price(const StepPlan& plan, size_t call);
+  /// Whether the call's cost may change from step to step; known once it was priced.
+  bool varies(size_t call) const { return !groups_[group_of_[call]].batch.empty(); }
+  /// The row of a call as it was last priced.
+  size_t row_of(size_t call) const { return groups_[group_of_[call]].row; }
   const std::shared_ptr<const CallName>& name_of(const StepPlan& plan, size_t call, const Group& priced);
 
  private:
   std::vector<Group> groups_;
   std::vector<size_t> group_of_;  // of each call
   std::vector<std::shared_ptr<const CallName>> names_;
-  std::vector<double> values_;
+  std::vector<int64_t> batch_;
 };
 
 }  // namespace ridge

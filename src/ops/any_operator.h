@@ -65,6 +65,9 @@ class AnyOperator {
   virtual Result<double> get_param(const void* args, std::string_view name) const = 0;
   /// A count as it is, live or not; nullopt: there is none of that name.
   virtual std::optional<Count> count(const void* args, std::string_view name) const = 0;
+  /// Appends all that changes between two runs of a planned call: its counts as they are, and batch_key()
+  /// where the operator has one.
+  virtual void batch_values(const void* args, std::vector<int64_t>* out) const = 0;
 
   /// Shapes, dtypes and scalars: kInvalidArgument naming operand, value found, value wanted.
   virtual Status check(const void* args) const = 0;

@@ -76,6 +76,10 @@ class Registered final : public AnyOperator {
       if (name == c.name) return as(args).*c.field;
     return std::nullopt;
   }
+  void batch_values(const void* args, std::vector<int64_t>* out) const override {
+    for (const auto& c : op_.counts) out->push_back((as(args).*c.field).get());
+    if (op_.batch_key) out->push_back(static_cast<int64_t>(op_.batch_key(as(args))));
+  }
   Status check(const void* args) const override {
     Dims dims;
     RIDGE_TRY(bind(op_, as(args), &dims));

@@ -290,11 +290,15 @@ Status StepPlan::run_stamped(Stream& stream) {
 }
 
 Result<int64_t> StepPlan::read_times(Stream& stream, int64_t end_ns, std::vector<CallTime>* times) const {
-  if (!stamped_) return int64_t{0};
+  if (!stamped_) {
+    int64_t before = 0;
+    for (CallTime& t : *times) t.meter = stream.meter(before, t.rounds), before = t.rounds;
+    return int64_t{0};
+  }
   std::vector<int64_t> stamps;
   RIDGE_TRY(stream.read_stamps(&stamps));
   const size_t calls = calls_.size();
-  for (size_t c = 0; c < calls; ++c) (*times)[c] = {end_ns - (stamps[calls] - stamps[c + 1]), {}};
+  for (size_t c = 0; c < calls; ++c) (*times)[c] = {end_ns - (stamps[calls] - stamps[c + 1]), 0, {}};
   return end_ns - (stamps[calls] - stamps[0]);
 }
 
@@ -308,7 +312,6 @@ Result<std::vector<float>> StepPlan::read_f32(const Tensor& t) const {
 Status StepPlan::run_calls(Stream& stream, std::vector<CallTime>* times,
                            const std::function<void(size_t)>& after) {
   if (times != nullptr) stream.set_metering(true);
-  StreamMeter before = stream.meter();
   Status failed;
   for (size_t c = 0; c < calls_.size() && failed.ok(); ++c) {
     const auto& [call, selection] = calls_[c];
@@ -319,12 +322,7 @@ Status StepPlan::run_calls(Stream& stream, std::vector<CallTime>* times,
       failed = stream.synchronize().within(call.label);
       after(c);
     }
-    if (times == nullptr) continue;
-    const StreamMeter now = stream.meter();
-    (*times)[c] = {now_ns(),
-                   {now.meetings - before.meetings, now.barrier_ns - before.barrier_ns,
-                    now.imbalance_ns - before.imbalance_ns, now.occupancy_ns - before.occupancy_ns}};
-    before = now;
+    if (times != nullptr) (*times)[c] = {now_ns(), stream.metered_rounds(), {}};
   }
   if (times != nullptr) stream.set_metering(false);
   return failed.ok() ? check_stop() : failed;  // the last call may have ended early

@@ -32,7 +32,8 @@ struct PlannedCall {
 /// What a metered run learns of one call: an operator's time is its end less the end of the call before it.
 struct CallTime {
   int64_t end_ns = 0;
-  StreamMeter meter;  // of this call alone
+  int64_t rounds = 0;  // that the stream had metered by then
+  StreamMeter meter;   // of this call alone; see read_times()
 };
 
 class StepPlan {
@@ -85,8 +86,10 @@ class StepPlan {
   /// done. kCancelled, between two calls, once a stop is requested (base/stop.h).
   Status run(Stream& stream, std::vector<CallTime>* times = nullptr,
              const std::function<void(size_t call)>& after = nullptr);
-  /// Times of a run whose calls the device timed itself: put so that the last ends at `end_ns`; the first
-  /// call's start, or 0 where run() filled them. Call it once the stream is done with the run.
+  /// What run() noted, worked out, so that the run itself need not: where threads met, each call's meter; of
+  /// a run whose calls the device timed itself, the times, put so that the last ends at `end_ns`. Returns the
+  /// first call's start in the second case, else 0. Call it once the stream is done with the run, before the
+  /// next.
   Result<int64_t> read_times(Stream& stream, int64_t end_ns, std::vector<CallTime>* times) const;
   /// A tensor's f32 elements on the host, wherever it is. For tests and comparisons: slow.
   Result<std::vector<float>> read_f32(const Tensor& tensor) const;

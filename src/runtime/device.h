@@ -27,12 +27,11 @@ struct Target {
 
 class Recorder;  // account/recorder.h
 
-/// Where the time inside calls went, summed since the stream was made; all 0 where a backend cannot tell, or
-/// metering is off.
+/// Where the time inside calls went; all 0 where a backend cannot tell.
 struct StreamMeter {
-  int64_t meetings = 0;  // times that threads were woken and met again
-  double barrier_ns =
-      0;  // waking and meeting: from the start of a round to the start of work, and after the last worker
+  int64_t meetings = 0;     // times that threads were woken and met again
+  double wait_ns = 0;       // until the slowest began: a thread was woken late, or had no core
+  double barrier_ns = 0;    // from the end of the last thread's work to the end of the meeting
   double imbalance_ns = 0;  // slowest thread less the mean of those that worked
   double occupancy_ns = 0;  // share of the device's threads that had no work, in time of the slowest
 };
@@ -84,8 +83,11 @@ class Stream {
   /// Nanoseconds of the device's clock, by index; waits for what is queued.
   virtual Status read_stamps(std::vector<int64_t>*) { return declined("this device notes no times"); }
 
+  /// Metering notes each meeting of the device's threads: on, it forgets those noted before.
   virtual void set_metering(bool) {}
-  virtual StreamMeter meter() const { return {}; }
+  virtual int64_t metered_rounds() const { return 0; }
+  /// Of the rounds [first, last) noted since metering was last switched on.
+  virtual StreamMeter meter(int64_t, int64_t) const { return {}; }
 
   /// Names what is queued until the matching close_range, for profilers of the device's maker.
   virtual void open_range(const char*) {}

@@ -52,7 +52,8 @@ class CpuStream final : public Stream {
   Result<std::unique_ptr<Event>> create_event() override;
   Status record(Event&) override { return {}; }
   void set_metering(bool on) override { team().set_metering(on); }
-  StreamMeter meter() const override { return device_.team().meter(); }
+  int64_t metered_rounds() const override { return device_.team().noted_rounds(); }
+  StreamMeter meter(int64_t first, int64_t last) const override { return device_.team().meter(first, last); }
   ThreadTeam& team() { return device_.team(); }
   int threads() const { return device_.team().threads(); }
 

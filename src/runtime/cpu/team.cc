@@ -1,11 +1,11 @@
 #include "runtime/cpu/team.h"
 
+#include <cpuid.h>
 #include <immintrin.h>
 #include <sched.h>
 
 #include <algorithm>
 
-#include "account/recorder.h"
 #include "base/limits.h"
 #include "runtime/cpu/cores.h"
 
@@ -45,6 +45,11 @@ void wait_until(int team, const std::atomic<Value>& value, Value seen, const Cha
 
 }  // namespace
 
+bool ticks_are_even() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(0x80000007u, &eax, &ebx, &ecx, &edx) != 0 && (edx >> 8 & 1u) != 0;
+}
+
 Result<std::unique_ptr<ThreadTeam>> ThreadTeam::create(int threads) {
   if (threads < 1 || threads > limits::kThreads)
     return invalid_argument("threads is ", threads, ": use 1 to ", limits::kThreads);
@@ -65,38 +70,68 @@ ThreadTeam::~ThreadTeam() {
   for (auto& w : workers_) w.join();
 }
 
-void ThreadTeam::work_metered(int thread) {
-  const int64_t begin = now_ns();
-  entry_(work_, thread);
-  busy_[static_cast<size_t>(thread)].ns = now_ns() - begin;
+void ThreadTeam::set_metering(bool on) {
+  (on ? metering_began_ : metering_ended_) = Instant::now();
+  if (on) noted_ = 0;
+  metering_ = on;
 }
 
-void ThreadTeam::add_to_meter(int64_t begin_ns, int64_t end_ns) {
-  int64_t slowest = 0, sum = 0;
-  for (int t = 0; t < active_; ++t) {
-    const int64_t ns = busy_[static_cast<size_t>(t)].ns;
-    slowest = std::max(slowest, ns), sum += ns;
+void ThreadTeam::work_noted(int thread) {
+  Span& span = notes_[static_cast<size_t>(thread)].work[static_cast<size_t>(noted_)];
+  span.begin = ticks();
+  entry_(work_, thread);
+  span.end = ticks();
+}
+
+StreamMeter ThreadTeam::meter(int64_t first, int64_t last) const {
+  StreamMeter m;
+  const double ns = ns_per_tick(metering_began_, metering_ ? Instant::now() : metering_ended_);
+  for (int64_t r = first; r < std::min(last, noted_); ++r) {
+    const Round& round = rounds_[static_cast<size_t>(r)];
+    int64_t slowest = 0, sum = 0, worked_until = round.span.begin;
+    for (int t = 0; t < round.active; ++t) {
+      const Span& work = notes_[static_cast<size_t>(t)].work[static_cast<size_t>(r)];
+      slowest = std::max(slowest, work.end - work.begin), sum += work.end - work.begin;
+      worked_until = std::max(worked_until, work.end);
+    }
+    const double mean = static_cast<double>(sum) / round.active;
+    // Counters of two cores may be some ticks apart: what one part loses by that, the other gains.
+    const auto outside = static_cast<double>(round.span.end - round.span.begin - slowest);
+    const double late = std::clamp(static_cast<double>(worked_until - round.span.begin - slowest), 0.0,
+                                   std::max(0.0, outside));
+    m.meetings += round.active > 1;
+    m.wait_ns += late * ns;
+    m.barrier_ns += (outside - late) * ns;
+    m.imbalance_ns += (static_cast<double>(slowest) - mean) * ns;
+    m.occupancy_ns += mean * (threads_ - round.active) / threads_ * ns;
   }
-  meter_.meetings += active_ > 1;
-  meter_.barrier_ns += static_cast<double>(end_ns - begin_ns - slowest);
-  meter_.imbalance_ns += static_cast<double>(slowest) - static_cast<double>(sum) / active_;
-  meter_.occupancy_ns += static_cast<double>(sum) / active_ * (threads_ - active_) / threads_;
+  return m;
 }
 
 void ThreadTeam::start(Entry entry, const void* work, int threads) {
   threads = std::clamp(threads, 1, threads_);
   entry_ = entry, work_ = work, active_ = threads;
-  const int64_t begin = metering_ ? now_ns() : 0;
+  if (metering_) note_round();
   if (threads > 1) {
     pending_.store(threads_ - 1, std::memory_order_relaxed);
     round_.fetch_add(1, std::memory_order_release);
     round_.notify_all();
   }
-  metering_ ? work_metered(0) : entry(work, 0);
+  metering_ ? work_noted(0) : entry(work, 0);
   for (int32_t left = pending_.load(std::memory_order_acquire); left != 0;
        left = pending_.load(std::memory_order_acquire))
     wait_until(threads_, pending_, left, [&] { return pending_.load(std::memory_order_acquire) != left; });
-  if (metering_) add_to_meter(begin, now_ns());
+  if (metering_) rounds_[static_cast<size_t>(noted_++)].span.end = ticks();
+}
+
+/// Room for one more round in every thread's notes. No worker is in a round yet: their memory may move.
+void ThreadTeam::note_round() {
+  if (static_cast<size_t>(noted_) == rounds_.size()) {
+    const size_t more = std::max<size_t>(1024, 2 * rounds_.size());
+    rounds_.resize(more);
+    for (Notes& n : notes_) n.work.resize(more);
+  }
+  rounds_[static_cast<size_t>(noted_)] = {{ticks(), 0}, active_};
 }
 
 void ThreadTeam::serve(int thread) {
@@ -104,7 +139,7 @@ void ThreadTeam::serve(int thread) {
     wait_until(threads_, round_, seen, [&] { return round_.load(std::memory_order_acquire) != seen; });
     seen = round_.load(std::memory_order_acquire);
     if (stop_.load(std::memory_order_relaxed)) return;
-    if (thread < active_) metering_ ? work_metered(thread) : entry_(work_, thread);
+    if (thread < active_) metering_ ? work_noted(thread) : entry_(work_, thread);
     if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) pending_.notify_one();
   }
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "runtime/cpu/ticks.h"
 #include "runtime/device.h"
 
 namespace ridge {
@@ -29,20 +30,23 @@ class ThreadTeam {
     if (threads <= 1 && !metering_) return work(0);
     start([](const void* w, int thread) { (*static_cast<const Work*>(w))(thread); }, &work, threads);
   }
-  /// Measures each round (three clock readings a thread) until switched off.
-  void set_metering(bool on) { metering_ = on; }
-  const StreamMeter& meter() const { return meter_; }
+  /// On: forgets the rounds noted so far and notes each that follows, until switched off: every thread writes
+  /// when its own work began and ended, into memory of its own, and nothing is worked out before meter().
+  void set_metering(bool on);
+  int64_t noted_rounds() const { return noted_; }
+  /// Where the time of rounds [first, last) of those noted went; they are kept until metering is on again.
+  StreamMeter meter(int64_t first, int64_t last) const;
 
   /// Inside run(threads, …): returns once all of its threads have called it.
   void barrier(int threads);
 
  private:
   using Entry = void (*)(const void* work, int thread);
-  explicit ThreadTeam(int threads) : threads_(threads), busy_(static_cast<size_t>(threads)) {}
+  explicit ThreadTeam(int threads) : threads_(threads), notes_(static_cast<size_t>(threads)) {}
   void start(Entry entry, const void* work, int threads);
   void serve(int thread);
-  void work_metered(int thread);
-  void add_to_meter(int64_t begin_ns, int64_t end_ns);
+  void note_round();
+  void work_noted(int thread);
 
   int threads_;
   std::vector<std::thread> workers_;
@@ -50,11 +54,20 @@ class ThreadTeam {
   const void* work_ = nullptr;
   int active_ = 0;
   bool metering_ = false;
-  StreamMeter meter_;
-  struct alignas(64) Busy {
-    int64_t ns = 0;
+  int64_t noted_ = 0;  // rounds
+  Instant metering_began_, metering_ended_;
+  struct Span {
+    int64_t begin = 0, end = 0;  // ticks
   };
-  std::vector<Busy> busy_;                        // by thread, of the running round
+  struct Round {
+    Span span;
+    int active = 0;
+  };
+  struct alignas(64) Notes {
+    std::vector<Span> work;  // by round; only its own thread writes, while the round runs
+  };
+  std::vector<Round> rounds_;
+  std::vector<Notes> notes_;                      // by thread
   alignas(64) std::atomic<uint32_t> round_{0};    // a new value starts a round; all ones ends the team
   alignas(64) std::atomic<int32_t> pending_{0};   // workers that have not finished the round
   alignas(64) std::atomic<uint32_t> arrived_{0};  // barrier: arrivals, and below its generation
