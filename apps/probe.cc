@@ -47,6 +47,8 @@ void print(const Machine& m, const std::string& path) {
     for (const int64_t d : k.dims) dims += text(dims.empty() ? "" : "x", d);
     std::printf("  %-17s %-24s %-8s %-12s", k.op.c_str(), k.kernel.c_str(), k.formats.c_str(), dims.c_str());
     for (const PacePoint& p : k.points) std::printf("  %.4g: %.2f us", p.work / 1e6, p.us);
+    std::printf("  start %.2f us", k.start_us);
+    if (k.exposed > 0) std::printf("  exposed %.0f %%", 100 * k.exposed);
     std::printf("\n");
   }
   std::printf("\nkept in %s\n", path.c_str());

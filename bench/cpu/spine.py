@@ -65,7 +65,9 @@ class Bench:
     def unexplained(self, name, prompt, output):
         found = self.profile(self.model, prompt, output)
         phase = next(p for p in found["phases"] if p["name"] == name)
-        return 100 * sum(abs(o["loss_us"]["unexplained"]) for o in phase["operators"]) / phase["wall_us"], found["workload"]
+        share = 100 * sum(abs(o["loss_us"]["unexplained"]) for o in phase["operators"]) / phase["wall_us"]
+        parts = {"limit": phase["limit_us"], **phase["loss_us"]}
+        return share, found["workload"], {"drift": phase["drift"], "share_percent": {k: 100 * v / phase["wall_us"] for k, v in parts.items() if v}}
 
     def linear_share(self, model):
         """Bytes that linear reads over its time, as a share of main memory's read bandwidth."""
@@ -78,7 +80,7 @@ class Bench:
 
 
 def measure(bench, row):
-    """(values, workload or None) of one row."""
+    """(values, workload or None, what else belongs into the row, if anything) of one row."""
     runs = range(bench.options.runs)
     if row == "C4":
         with tempfile.TemporaryDirectory() as folder:
@@ -95,9 +97,9 @@ def measure(bench, row):
     if row == "C7":
         return [1e3 * bench.ridge("--help")[1] for _ in range(20)], None
     if row in ("C8", "C9"):
-        name, prompt, output = ("prefill", 512, 1) if row == "C8" else ("decode", 16, 128)
+        name, prompt, output = ("prefill", 512, 1) if row == "C8" else ("decode", 512, 128)
         results = [bench.unexplained(name, prompt, output) for _ in runs]
-        return [v for v, _ in results], results[0][1]
+        return [r[0] for r in results], results[0][1], {"profiles": [r[2] for r in results]}
     with tempfile.TemporaryDirectory() as folder:
         return [bench.ridge("probe", "-o", os.path.join(folder, "machine.json"), *bench.threads())[1]], None
 
@@ -116,10 +118,12 @@ def main():
         parser.error(f"--runs and -t are 1 or more, --rows of {', '.join(all_rows)}")
     bench = Bench(options)
     for row in wanted:
-        values, workload = measure(bench, row)
+        began, waited = time.monotonic(), rows.waited_us()
+        values, workload, *more = measure(bench, row)
+        psi = (rows.waited_us() - waited) / 1e6 / (time.monotonic() - began)
         result = rows.make_row(
             row, statistics.median(values), spread=[min(values), max(values)], runs=len(values), workload=workload,
-            device=f"{rows.cpu_name()}, {options.threads} threads", more={"load_average": os.getloadavg()[0]},
+            device=f"{rows.cpu_name()}, {options.threads} threads", more={"psi": round(psi, 3), "load_average": os.getloadavg()[0], **(more[0] if more else {})},
             command=f"bench/cpu/spine.py --rows {row} --runs {options.runs} -t {options.threads}")
         print(f"{row}: {result['value']:.4g} {result['unit']} ({min(values):.4g} to {max(values):.4g}); {result['condition']}")
         if not options.dry:

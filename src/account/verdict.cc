@@ -57,8 +57,11 @@ Verdict judge(const Cost& cost, const ThreadCeilings& c, const Occasion& o) {
   const auto near_bytes =
       static_cast<int64_t>((near_read + near_written) / static_cast<double>(std::max<int64_t>(1, o.calls)));
   v.compute_us = arithmetic_us(cost.flops, c);
-  v.far_us =
-      over(far_read, read_bandwidth(c, o.reuse_bytes)) + over(far_written, write_bandwidth(c, o.reuse_bytes));
+  const double probed = read_bandwidth(c, o.reuse_bytes),
+               read = o.far_read_rate > 0 ? o.far_read_rate : probed;
+  // What slows reads slows writes.
+  const double drift = probed > 0 ? read / probed : 1;
+  v.far_us = over(far_read, read) + over(far_written, drift * write_bandwidth(c, o.reuse_bytes));
   v.near_us =
       over(near_read, read_bandwidth(c, near_bytes)) + over(near_written, write_bandwidth(c, near_bytes));
   v.limit_us = std::max({v.compute_us, v.far_us, v.near_us});
@@ -76,18 +79,24 @@ Verdict judge(const Cost& cost, const ThreadCeilings& c, const Occasion& o) {
     left -= taken;
   };
   charge(Loss::kLaunch, o.launch_us);
+  charge(Loss::kWait, o.wait_us);
   charge(Loss::kBarrier, o.barrier_us);
   charge(Loss::kImbalance, o.imbalance_us);
   charge(Loss::kOccupancy, o.occupancy_us);
   // Padding that is done while memory is waited for costs nothing.
   charge(Loss::kShape, arithmetic_us(cost.executed_flops, c) - v.limit_us);
-  // Far reads in pieces, where the data does come from main memory.
-  if (v.bound == Bound::kFarMemory && !c.curve.empty() && o.reuse_bytes > c.curve.back().bytes / 2) {
+  // Far reads in pieces: as read now, or probed, where the data does come from main memory.
+  if (o.piece_us > 0) {
+    charge(Loss::kShape, o.piece_us - v.limit_us - v.loss(Loss::kShape));
+  } else if (v.bound == Bound::kFarMemory && !c.curve.empty() && o.reuse_bytes > c.curve.back().bytes / 2) {
     const auto piece = static_cast<int64_t>(far_read / static_cast<double>(std::max<int64_t>(1, o.calls)));
     charge(Loss::kShape, over(far_read, piece_bandwidth(c, piece)) - v.far_us);
   }
-  // The kernel's own time holds its padding, and what it does while it waits for memory costs nothing more.
-  charge(Loss::kConversion, o.kernel_us - v.limit_us - v.loss(Loss::kShape));
+  // The kernel's own time holds its padding; of it and of reading the longer counts, and what of the shorter
+  // is known not to be hidden behind it.
+  const double reading = std::max(v.far_us, o.piece_us);
+  const double both = std::max(o.kernel_us, reading) + o.exposed * std::min(o.kernel_us, reading);
+  if (o.kernel_us > 0) charge(Loss::kConversion, both - v.limit_us - v.loss(Loss::kShape));
   v.loss(Loss::kUnexplained) = left;
   return v;
 }

@@ -20,13 +20,13 @@
 
 namespace ridge {
 
-namespace {
-
-ProbeLoops loops_of(Isa isa) {
+ProbeLoops probe_loops_of(Isa isa) {
   return isa == Isa::avx512 ? avx512::probe_loops()
          : isa == Isa::avx2 ? avx2::probe_loops()
                             : scalar::probe_loops();
 }
+
+namespace {
 
 /// Nanoseconds that this thread has had a core.
 int64_t thread_ns() {
@@ -40,7 +40,10 @@ int64_t thread_ns() {
 class Probe {
  public:
   Probe(const ProbeOptions& options, CpuDevice& device, Buffer memory)
-      : o_(options), device_(device), loops_(loops_of(device.target().isa)), memory_(std::move(memory)) {}
+      : o_(options),
+        device_(device),
+        loops_(probe_loops_of(device.target().isa)),
+        memory_(std::move(memory)) {}
 
   /// For ascending numbers of threads.
   std::vector<ThreadCeilings> measure(const std::vector<int>& threads) {

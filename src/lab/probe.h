@@ -27,6 +27,9 @@ Result<Machine> probe_device(Device& device, const ProbeOptions& options);
 MachineIdentity identity_of(const Device& device);
 /// default_machine_path by instruction set, or by backend.
 std::string machine_path_of(const Device& device);
+struct ProbeLoops;  // lab/probe_loops.h
+/// The loops of an instruction set.
+ProbeLoops probe_loops_of(Isa isa);
 /// The commit that this library was built from.
 const char* built_commit();
 

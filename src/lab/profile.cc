@@ -4,6 +4,7 @@
 
 #include "account/recorder.h"
 #include "lab/formats_of.h"
+#include "lab/statistics.h"
 
 namespace ridge {
 
@@ -37,64 +38,145 @@ size_t Profiler::row(Collected& c, Key key, const AnyCall* call) {
   return found->second;
 }
 
+/// What a step leaves behind is noted, and added up when the run is over: between two steps that takes longer
+/// than the device's threads wait without falling asleep, and waking them would be a cost of the recording.
 void Profiler::on_step(const StepFacts& facts, const StepPlan& plan) {
   Collected& c = phases_[facts.phase];
   c.phase.phase = facts.phase;
-  ++c.phase.steps;
-  c.phase.tokens += facts.prefill_tokens + facts.decode_tokens;
-  c.phase.wall_us += static_cast<double>(facts.end_ns - facts.begin_ns) / 1e3;
-
-  const auto& calls = plan.calls();
-  PriceBook& book = books_.try_emplace({facts.phase, plan.id()}, plan).first->second;
-  StepSlice slice{facts.phase, facts.begin_ns, facts.end_ns, facts.prefill_tokens + facts.decode_tokens, {}};
-  if (keep_slices_) slice.calls.reserve(calls.size());
-  touched_.clear();
-  int64_t before = facts.calls_begin_ns, far_bytes = 0;
-  for (size_t i = 0; i < calls.size(); ++i) {
-    const CallTime& time = facts.calls[i];
-    PriceBook::Group& priced = book.price(plan, i);
+  Planned& planned = plans_.try_emplace({facts.phase, plan.id()}, plan).first->second;
+  NotedStep note;
+  note.planned = &planned;
+  note.phase = facts.phase, note.tokens = facts.prefill_tokens + facts.decode_tokens;
+  note.begin_ns = facts.begin_ns, note.calls_begin_ns = facts.calls_begin_ns, note.end_ns = facts.end_ns;
+  note.paused_ns = pauses_.empty() ? 0 : pauses_.back().all_ns;
+  note.times = facts.calls;
+  const bool first = planned.steps++ == 0;
+  for (size_t i = 0; i < plan.calls().size(); ++i) {
+    if (!first && !planned.book.varies(i)) continue;
+    const AnyCall& call = plan.calls()[i].call;
+    PriceBook::Group& priced = planned.book.price(plan, i);
     if (priced.row == PriceBook::kNone)
-      priced.row =
-          row(c, {calls[i].call.op->name(), priced.kernel, priced.shape, priced.formats}, &calls[i].call);
-    ProfileRow& r = c.phase.rows[priced.row];
+      priced.row = row(c, {call.op->name(), priced.kernel, priced.shape, priced.formats}, &call);
+    const auto& name = planned.book.name_of(plan, i, priced);
+    if (planned.book.varies(i)) note.varied.push_back({priced.row, priced.cost, name});
+    if (first) planned.calls.push_back({priced.row, priced.cost, name});
+  }
+  noted_.push_back(std::move(note));
+  constexpr size_t kMostNoted = 4096;  // some 60 MB of a small model's steps
+  if (noted_.size() >= kMostNoted) add_up();
+  if (far_) pause_to_read(planned, plan);
+}
+
+void Profiler::add_up() {
+  for (const NotedStep& note : noted_) add(note);
+  noted_.clear();
+}
+
+void Profiler::add(const NotedStep& note) {
+  Collected& c = phases_[note.phase];
+  ++c.phase.steps;
+  c.phase.tokens += note.tokens;
+  c.phase.wall_us += static_cast<double>(note.end_ns - note.begin_ns) / 1e3;
+  StepSlice slice{note.phase, note.begin_ns - note.paused_ns, note.end_ns - note.paused_ns, note.tokens, {}};
+  if (keep_slices_) slice.calls.reserve(note.times.size());
+  int64_t before = note.calls_begin_ns, far_bytes = 0;
+  auto varied = note.varied.begin();
+  std::vector<size_t> touched;
+  for (size_t i = 0; i < note.times.size(); ++i) {
+    const CallTime& time = note.times[i];
+    const NotedCall& call = note.planned->book.varies(i) ? *varied++ : note.planned->calls[i];
+    ProfileRow& r = c.phase.rows[call.row];
     ++r.calls;
     r.time_us += static_cast<double>(time.end_ns - before) / 1e3;
-    r.cost += *priced.cost;
+    r.cost += *call.cost;
+    r.occasion.wait_us += time.meter.wait_ns / 1e3;
     r.occasion.barrier_us += time.meter.barrier_ns / 1e3;
     r.occasion.imbalance_us += time.meter.imbalance_ns / 1e3;
     r.occasion.occupancy_us += time.meter.occupancy_ns / 1e3;
     for (const DataClass d : {DataClass::kWeights, DataClass::kScales, DataClass::kKv})
-      far_bytes += priced.cost->read_bytes[static_cast<size_t>(d)];
-    touched_.push_back(priced.row);
+      far_bytes += call.cost->read_bytes[static_cast<size_t>(d)];
+    touched.push_back(call.row);
     if (keep_slices_)
-      slice.calls.push_back({before, time.end_ns, book.name_of(plan, i, priced), priced.cost});
+      slice.calls.push_back({before - note.paused_ns, time.end_ns - note.paused_ns, call.name, call.cost});
     before = time.end_ns;
   }
   // Weights and cache come round once a step: everything far that the step reads lies between two uses.
-  for (const size_t r : touched_)
+  for (const size_t r : touched)
     c.phase.rows[r].occasion.reuse_bytes = std::max(c.phase.rows[r].occasion.reuse_bytes, far_bytes);
+  c.phase.drift.bytes = std::max(c.phase.drift.bytes, far_bytes);
   ProfileRow& host = c.phase.rows[row(c, {"host", "", "schedule, indices, tokens", ""}, nullptr)];
   ++host.calls;
-  host.time_us += static_cast<double>(facts.calls_begin_ns - facts.begin_ns + facts.end_ns - before) / 1e3;
+  host.time_us += static_cast<double>(note.calls_begin_ns - note.begin_ns + note.end_ns - before) / 1e3;
   if (keep_slices_) steps_.push_back(std::move(slice));
+}
+
+/// Some at once for a phase that is a single step, then one in a few steps: often enough to see the same
+/// minutes as the steps do, rarely enough to cost a tenth of their time.
+void Profiler::pause_to_read(Planned& planned, const StepPlan& plan) {
+  constexpr int64_t kFirst = 3, kEvery = 8;
+  if (planned.steps != 1 && planned.steps % kEvery != 0) return;
+  const int64_t begin = now_ns();
+  for (int64_t i = 0; i < (planned.steps == 1 ? kFirst : 1); ++i) planned.readings.push_back(far_(plan));
+  const int64_t end = now_ns(), before = pauses_.empty() ? 0 : pauses_.back().all_ns;
+  pauses_.push_back({end, before + end - begin});
+}
+
+/// Of an instant on now_ns()'s clock, that of the account, which stood still while memory was read.
+int64_t Profiler::account_ns(int64_t ns) const {
+  for (size_t i = pauses_.size(); i-- > 0;)
+    if (ns >= pauses_[i].end_ns) return ns - pauses_[i].all_ns;
+  return ns;
 }
 
 void Profiler::on_stage(int64_t request, Stage stage, int64_t begin_ns, int64_t end_ns) {
   if (stage == Stage::kQueue && tokenize_end_ns_ != 0)
     stages_.push_back({request, Stage::kTokenize, tokenize_begin_ns_, tokenize_end_ns_});
-  stages_.push_back({request, stage, begin_ns, end_ns});
+  stages_.push_back({request, stage, account_ns(begin_ns), account_ns(end_ns)});
 }
 
 void Profiler::clear() {
-  phases_.clear(), books_.clear(), stages_.clear(), steps_.clear();
+  noted_.clear(), phases_.clear(), plans_.clear(), stages_.clear(), steps_.clear(), pauses_.clear();
 }
 
-Profile Profiler::finish(const Machine& machine, int threads) const {
+/// By call, medians of what was read while the phase ran: in one go the rate, in pieces each row's reading.
+void Profiler::take_readings(ProfilePhase* phase, const ThreadCeilings& ceilings) const {
+  Drift& d = phase->drift;
+  double bytes = 0, us = 0;
+  for (const auto& [key, planned] : plans_) {
+    if (key.first != phase->phase || planned.readings.empty()) continue;
+    std::vector<double> of_call(planned.readings.size());
+    const auto median_of = [&](std::vector<double> FarReading::*times, size_t call) {
+      for (size_t i = 0; i < of_call.size(); ++i) of_call[i] = (planned.readings[i].*times)[call];
+      return median(of_call);
+    };
+    for (size_t call = 0; call < planned.readings.front().piece_us.size(); ++call) {
+      us += static_cast<double>(planned.steps) * median_of(&FarReading::stream_us, call);
+      phase->rows[planned.book.row_of(call)].occasion.piece_us +=
+          static_cast<double>(planned.steps) * median_of(&FarReading::piece_us, call);
+    }
+    bytes += static_cast<double>(planned.steps * planned.readings.front().bytes);
+    d.readings += static_cast<int64_t>(planned.readings.size());
+  }
+  d.now = us > 0 ? bytes / us * 1e6 : 0, d.file = read_bandwidth(ceilings, d.bytes);
+  for (ProfileRow& r : phase->rows) r.occasion.far_read_rate = d.now;
+}
+
+/// The share of the threads that worked, of the time that any did: what threads without work waited for is
+/// occupancy already.
+static double working(const ProfileRow& r) {
+  const Occasion& o = r.occasion;
+  const double worked = r.time_us - o.wait_us - o.barrier_us - o.imbalance_us;
+  return worked > 0 ? std::clamp(1 - o.occupancy_us / worked, 0.0, 1.0) : 0;
+}
+
+Profile Profiler::finish(const Machine& machine, int threads) {
+  add_up();
   Profile p;
   p.machine = machine, p.threads = threads, p.stages = stages_, p.steps = steps_;
   const ThreadCeilings& ceilings = machine.at(threads);
   for (const auto& [phase, collected] : phases_) {
     ProfilePhase out = collected.phase;
+    take_readings(&out, ceilings);
     // The host's row last, whatever came first.
     std::stable_partition(out.rows.begin(), out.rows.end(),
                           [](const ProfileRow& r) { return r.op != "host"; });
@@ -105,9 +187,13 @@ Profile Profiler::finish(const Machine& machine, int threads) const {
         continue;
       }
       const auto calls = static_cast<double>(r.calls);
-      r.occasion.kernel_us = calls * kernel_us(machine, {r.op, r.kernel, r.formats, r.pace_dims},
-                                               pace_work(r.cost) / calls, threads);
+      const PaceQuery pace{r.op, r.kernel, r.formats, r.pace_dims};
+      r.occasion.kernel_us = calls * kernel_us(machine, pace, pace_work(r.cost) / calls, threads);
       r.occasion.launch_us = static_cast<double>(r.cost.launches) * machine.launch_us();
+      if (const KernelPace* k = nearest_pace(machine, pace)) {
+        r.occasion.launch_us += calls * k->start_us * working(r);
+        r.occasion.exposed = k->exposed;
+      }
       r.verdict = judge(r.cost, ceilings, r.occasion);
     }
     p.phases.push_back(std::move(out));

@@ -13,6 +13,7 @@ Result<Profile> profile_workload(Session& session, const Machine& machine, const
   RIDGE_ASSIGN(std::vector<int32_t> prompt, workload_prompt(session, workload));
   RIDGE_TRY(run_workload(session.engine(), prompt, workload, run.interrupted));
   Profiler profiler(run.keep_slices);
+  profiler.read_far(far_reader(session.device()));
   const int64_t tokenize_begin_ns = now_ns();
   RIDGE_ASSIGN(prompt, workload_prompt(session, workload));
   WorkloadOptions arrived = workload;

@@ -44,7 +44,15 @@ void line(std::string& out, const char* format, A... args) {
   out += buffer;
 }
 
-void phase_text(std::string& out, const ProfilePhase& p, bool color) {
+Json drift_json(const Drift& d, int threads) {
+  return {{"readings", d.readings},
+          {"bytes", d.bytes},
+          {"threads", threads},
+          {"read_gbs", d.now / 1e9},
+          {"machine_read_gbs", d.file / 1e9}};
+}
+
+void phase_text(std::string& out, const ProfilePhase& p, int threads, bool color) {
   const char *bold = color ? "\x1b[1m" : "", *plain = color ? "\x1b[0m" : "";
   line(out, "\n%s%s%s: %lld tokens in %lld steps, %.2f ms; bound by %s, limit %.2f ms (%.0f %%)\n", bold,
        phase_name(p.phase), plain, static_cast<long long>(p.tokens), static_cast<long long>(p.steps),
@@ -78,9 +86,21 @@ void phase_text(std::string& out, const ProfilePhase& p, bool color) {
   double sum = 0;
   for (const ProfileRow& r : p.rows) sum += r.time_us;
   line(out, "; rows sum to %.2f of %.2f ms\n", sum / 1e3, p.wall_us / 1e3);
+  if (const std::string drift = drift_text(p.drift, threads); !drift.empty()) out += "  " + drift + "\n";
 }
 
 }  // namespace
+
+std::string drift_text(const Drift& d, int threads) {
+  if (d.readings == 0) return "";
+  std::string out;
+  line(out,
+       "memory read at %s, %d thread%s: %.1f GB/s between the steps (median of %lld), %.1f in the machine "
+       "file",
+       bytes_text(static_cast<double>(d.bytes)).c_str(), threads, threads == 1 ? "" : "s", d.now / 1e9,
+       static_cast<long long>(d.readings), d.file / 1e9);
+  return out;
+}
 
 std::string profile_json(const Profile& p) {
   Json j;
@@ -92,6 +112,7 @@ std::string profile_json(const Profile& p) {
     f["limit_us"] = phase.limit_us(), f["bound"] = bound_name(phase.bound());
     for (int l = 0; l < kLosses; ++l)
       f["loss_us"][loss_name(static_cast<Loss>(l))] = phase.loss_us(static_cast<Loss>(l));
+    if (phase.drift.readings > 0) f["drift"] = drift_json(phase.drift, p.threads);
     for (const ProfileRow& r : phase.rows) f["operators"].push_back(row_json(r));
     j["phases"].push_back(f);
   }
@@ -137,7 +158,7 @@ std::string profile_text(const Profile& p, bool color) {
        c.flops[1] / 1e9, c.flops[3] / 1e9, c.barrier_us, p.machine.date.c_str());
   if (const std::string why = disturbed(p.machine); !why.empty())
     line(out, "  the machine was not idle then (%s): verdicts may be wrong\n", why.c_str());
-  for (const ProfilePhase& phase : p.phases) phase_text(out, phase, color);
+  for (const ProfilePhase& phase : p.phases) phase_text(out, phase, p.threads, color);
   line(out, "\nTTFT %.2f ms", p.ttft_us / 1e3);
   if (p.tpot_us > 0) line(out, ", TPOT %.3f ms (%.1f tokens/s)", p.tpot_us / 1e3, 1e6 / p.tpot_us);
   if (p.tpot.requests > 1)

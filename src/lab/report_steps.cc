@@ -193,8 +193,10 @@ std::string phase_bars(const Profile& profile, const ProfilePhase& phase) {
   for (int l = 0; l < kLosses; ++l)
     by_loss.push_back({loss_name(static_cast<Loss>(l)), phase.loss_us(static_cast<Loss>(l)),
                        loss_colour(static_cast<Loss>(l))});
+  const std::string drift = drift_text(phase.drift, profile.threads);
   return bar("By operator", by_operator, steps) +
-         bar("Limit of this machine, and what is lost to it", by_loss, steps);
+         bar("Limit of this machine, and what is lost to it", by_loss, steps) +
+         (drift.empty() ? "" : text("<p>", escaped(drift), ".</p>"));
 }
 
 std::string operator_tables(const ProfilePhase& phase, const std::vector<NamedRow>& rows) {

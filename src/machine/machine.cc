@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Raised whenever what a machine file holds, or what its figures mean, changes.
-constexpr int kFormat = 3;
+constexpr int kFormat = 4;
 
 template <class Point>
 double interpolate(const std::vector<Point>& points, int64_t bytes, double Point::*value) {
@@ -71,7 +71,8 @@ Json to_json(const Machine& m) {
   }
   j["kernels"] = Json::array();
   for (const KernelPace& k : m.kernels) {
-    Json kernel = {{"op", k.op}, {"kernel", k.kernel}, {"formats", k.formats}, {"dims", k.dims}};
+    Json kernel = {{"op", k.op},     {"kernel", k.kernel},     {"formats", k.formats},
+                   {"dims", k.dims}, {"start_us", k.start_us}, {"exposed", k.exposed}};
     for (const PacePoint& p : k.points) kernel["points"].push_back({{"work", p.work}, {"us", p.us}});
     j["kernels"].push_back(std::move(kernel));
   }
@@ -99,7 +100,8 @@ Machine from_json(const Json& j) {
     m.by_threads.push_back(t);
   }
   for (const Json& k : j.at("kernels")) {
-    KernelPace pace{k.at("op"), k.at("kernel"), k.at("formats"), k.at("dims"), {}};
+    KernelPace pace{k.at("op"), k.at("kernel"),   k.at("formats"), k.at("dims"),
+                    {},         k.at("start_us"), k.at("exposed")};
     for (const Json& p : k.at("points")) pace.points.push_back({p.at("work"), p.at("us")});
     m.kernels.push_back(std::move(pace));
   }

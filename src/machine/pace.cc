@@ -43,14 +43,19 @@ double pace_work(const Cost& cost) {
   return static_cast<double>(flops > 0 ? flops : cost.total_bytes());
 }
 
-double kernel_us(const Machine& m, const PaceQuery& q, double work, int threads) {
+const KernelPace* nearest_pace(const Machine& m, const PaceQuery& q) {
   const KernelPace* best = nullptr;
-  double nearest = HUGE_VAL;
+  double least = HUGE_VAL;
   for (const KernelPace& k : m.kernels) {
     if (k.op != q.op || k.formats != q.formats || (!q.kernel.empty() && k.kernel != q.kernel)) continue;
     const double d = distance(k.dims, q.dims);
-    if (d < nearest) nearest = d, best = &k;
+    if (d < least) least = d, best = &k;
   }
+  return best;
+}
+
+double kernel_us(const Machine& m, const PaceQuery& q, double work, int threads) {
+  const KernelPace* best = nearest_pace(m, q);
   if (best == nullptr) return 0;
   const double one = arithmetic(m, 1), all = arithmetic(m, threads);
   const double speedup = one > 0 && all > 0 ? all / one : m.at(threads).threads;

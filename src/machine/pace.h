@@ -23,6 +23,13 @@ struct KernelPace {
   std::string op, kernel, formats;  // "linear", "linear_int8_rows16", "i8 q4_1"
   std::vector<int64_t> dims;        // AnyOperator::pace_dims
   std::vector<PacePoint> points;    // ascending work
+  /// What a metered call takes more when other data has gone through the core's caches since the last one:
+  /// its instructions come from further away, nothing predicts its branches. Operands are near as before.
+  double start_us = 0;
+  /// With weights or KV beyond the caches, reading them and the kernel's own time overlap: the share of the
+  /// shorter of the two that is not hidden behind the longer. 0 also where reading is short beside the
+  /// kernel.
+  double exposed = 0;
 };
 
 struct PaceQuery {
@@ -40,5 +47,8 @@ double pace_work(const Cost& cost);
 /// with caches of their own share the work evenly, and are as fast as the machine's arithmetic says they are
 /// together.
 double kernel_us(const Machine& machine, const PaceQuery& query, double work, int threads);
+
+/// What was measured of such calls beside their points, at the nearest dims; null: nothing.
+const KernelPace* nearest_pace(const Machine& machine, const PaceQuery& query);
 
 }  // namespace ridge

@@ -45,6 +45,8 @@ Status check_threads(const ThreadCeilings& t, const std::string& at) {
 }
 
 Status check_pace(const KernelPace& k, const std::string& at) {
+  RIDGE_TRY(in_range(text(at, ".start_us"), k.start_us, 0, 1e9));
+  RIDGE_TRY(in_range(text(at, ".exposed"), k.exposed, 0, 1));
   for (size_t i = 0; i < k.points.size(); ++i) {
     const std::string point = text(at, ".points[", i, "]");
     RIDGE_TRY(in_range(point + ".work", k.points[i].work, 0, 1e30));

@@ -98,7 +98,6 @@ class ProbedKernel : public testing::Test {
     plan.call("spin", SpinArgs{y, x});
     EXPECT_TRUE(plan.finish({}).ok());
     const auto stream = device_->create_stream().take();
-    stream->set_metering(true);
     ProfileRow best;
     for (int i = 0; i < runs; ++i) {
       StepFacts facts;
@@ -107,6 +106,7 @@ class ProbedKernel : public testing::Test {
       facts.begin_ns = facts.calls_begin_ns = now_ns();
       EXPECT_TRUE(plan.run(*stream, &facts.calls).ok());
       facts.end_ns = now_ns();
+      EXPECT_TRUE(plan.read_times(*stream, facts.end_ns, &facts.calls).ok());
       Profiler profiler(false);
       profiler.on_step(facts, plan);
       const Profile p = profiler.finish(machine_, 1);
@@ -133,6 +133,18 @@ TEST_F(ProbedKernel, that_became_slower_is_unexplained_and_not_conversion) {
   // All that was added.
   EXPECT_GT(after.verdict.loss(Loss::kUnexplained), 0.85 * (after.time_us - before.time_us));
   EXPECT_GT(after.verdict.loss(Loss::kUnexplained), 0.5 * after.time_us);
+}
+
+TEST_F(ProbedKernel, whose_instructions_had_to_come_is_launch_as_far_as_probed) {
+  const double start = machine_.kernels[0].start_us;
+  EXPECT_GE(start, 0);
+  machine_.kernels[0].start_us = 0;
+  const ProfileRow before = row(2048, 60);
+  EXPECT_EQ(before.verdict.loss(Loss::kLaunch), 0);
+  machine_.kernels[0].start_us = 0.125 * before.time_us;
+  const ProfileRow after = row(2048, 60);
+  // One thread of one: no part of it is another thread's idleness.
+  EXPECT_NEAR(after.verdict.loss(Loss::kLaunch), machine_.kernels[0].start_us, 0.01 * before.time_us);
 }
 
 TEST_F(ProbedKernel, on_a_core_that_another_thread_uses_is_unexplained) {
@@ -170,6 +182,8 @@ TEST(MeasuredPace, has_every_kv_format_and_the_dims_that_the_account_asks_for) {
     EXPECT_LT(k.points[0].work, k.points[1].work);
     EXPECT_GT(k.points[0].us, 0);
     EXPECT_EQ(k.dims.size(), 2u);
+    EXPECT_GE(k.start_us, 0);
+    EXPECT_EQ(k.exposed, 0) << "it reads neither weights nor a cache";
   }
   EXPECT_EQ(formats, (std::set<std::string>{"f32 f32", "f16 f16", "bf16 bf16", "i8 i8"}));
 }

@@ -25,7 +25,7 @@ Machine small() {
     c.flops[size_t(Engine::kF32)] = 1e11 * (threads == 1 ? 1 : 3);
     m.by_threads.push_back(c);
   }
-  m.kernels = {{"linear", "linear_x", "q4_1", {1, 512}, {{1000, 2}, {3000, 4}}},
+  m.kernels = {{"linear", "linear_x", "q4_1", {1, 512}, {{1000, 2}, {3000, 4}}, 0.25, 0.5},
                {"linear", "linear_x", "q4_1", {128, 512}, {{1e6, 100}}},
                {"linear", "linear_y", "i8 q4_1", {1, 512}, {{1000, 1}}}};
   return m;
@@ -52,6 +52,10 @@ TEST_F(MachineFile, returns_what_was_saved) {
   ASSERT_EQ(loaded->kernels[0].points.size(), 2u);
   EXPECT_EQ(loaded->kernels[0].points[1].work, 3000);
   EXPECT_EQ(loaded->kernels[0].points[1].us, 4);
+  EXPECT_EQ(loaded->kernels[0].start_us, 0.25);
+  EXPECT_EQ(loaded->kernels[0].exposed, 0.5);
+  EXPECT_EQ(nearest_pace(*loaded, {"linear", "linear_x", "q4_1", {1, 600}}), &loaded->kernels[0]);
+  EXPECT_EQ(nearest_pace(*loaded, {"linear", "linear_x", "q5_0", {1, 600}}), nullptr);
 }
 
 TEST_F(MachineFile, of_another_processor_set_build_or_version_is_refused) {
@@ -60,7 +64,7 @@ TEST_F(MachineFile, of_another_processor_set_build_or_version_is_refused) {
   EXPECT_EQ(load({"A", "avx2", "c"}).code(), Code::kDeclined);
   // A file as it was before kernels had a pace: its rates were another thing.
   const std::string content = *read_file(path_, 1 << 20);
-  const size_t at = content.find("\"format\": 3,");
+  const size_t at = content.find("\"format\": 4,");
   ASSERT_NE(at, std::string::npos);
   std::ofstream(path_) << (std::string(content).erase(at, 12));
   const Status s = load({"A", "avx2", "b"});
@@ -69,7 +73,7 @@ TEST_F(MachineFile, of_another_processor_set_build_or_version_is_refused) {
 }
 
 TEST_F(MachineFile, that_is_none_is_corrupt) {
-  std::ofstream(path_) << "{\"format\": 3, \"cpu\": 3}";
+  std::ofstream(path_) << "{\"format\": 4, \"cpu\": 3}";
   EXPECT_EQ(load({"A", "avx2", "b"}).code(), Code::kCorrupt);
   std::ofstream(path_) << "{\"format\": \"new\"}";
   EXPECT_EQ(load({"A", "avx2", "b"}).code(), Code::kCorrupt);
@@ -134,6 +138,8 @@ TEST_F(MachineFile, a_figure_that_no_machine_has_is_refused_by_field_and_value) 
       {[](Machine* m) { m->by_threads[1].threads = 1; }, "by_threads[1].threads is 1"},
       {[](Machine* m) { m->by_threads[0].pieces[0].read = 0; }, "piece_read_gbs[0].read is 0"},
       {[](Machine* m) { m->kernels[1].points[0].us = -1; }, "kernels[1].points[0].us is -1"},
+      {[](Machine* m) { m->kernels[0].start_us = -2; }, "kernels[0].start_us is -2"},
+      {[](Machine* m) { m->kernels[0].exposed = 1.5; }, "kernels[0].exposed is 1.5"},
   };
   for (const auto& c : cases) {
     Machine m = small();

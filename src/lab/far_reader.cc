@@ -1,0 +1,114 @@
+#include "lab/far_reader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+
+#include "lab/probe.h"
+#include "lab/probe_loops.h"
+#include "runtime/cpu/cpu_device.h"
+
+namespace ridge {
+
+namespace {
+
+/// What one call reads of one operand.
+struct Piece {
+  const std::byte* data = nullptr;
+  int64_t bytes = 0;
+  size_t call = 0;
+};
+
+/// Operands smaller than this are not worth a loop's set-up: norms, a row of the embedding.
+constexpr int64_t kLeastBytes = 16 << 10;
+
+std::vector<Piece> pieces_of(const StepPlan& plan) {
+  std::vector<Piece> out;
+  for (size_t c = 0; c < plan.calls().size(); ++c) {
+    const AnyCall& call = plan.calls()[c].call;
+    const Cost cost = plan.cost(c);
+    int64_t left = 0;
+    for (const DataClass pool : {DataClass::kWeights, DataClass::kScales})
+      left += cost.read_bytes[static_cast<size_t>(pool)];
+    const auto& operands = call.op->operands();
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (operands[i].role != Role::kIn || operands[i].data_class != DataClass::kWeights) continue;
+      const Tensor& t = call.op->operand(call.args.get(), static_cast<int>(i));
+      if (!t) continue;
+      // An embedding reads some rows of what a tensor holds.
+      const int64_t bytes = std::min(left, t.bytes());
+      left -= bytes;
+      if (bytes >= kLeastBytes) out.push_back({static_cast<const std::byte*>(t.data), bytes, c});
+    }
+  }
+  return out;
+}
+
+class CpuFarReader {
+ public:
+  explicit CpuFarReader(CpuDevice& device)
+      : device_(device), stream_(device), loops_(probe_loops_of(device.target().isa)) {}
+
+  FarReading read(const StepPlan& plan) {
+    const auto [found, fresh] = pieces_.try_emplace(plan.id());
+    if (fresh) found->second = pieces_of(plan);
+    const std::vector<Piece>& pieces = found->second;
+    const int threads = device_.team().threads();
+    FarReading out;
+    out.stream_us.resize(plan.calls().size(), 0.0), out.piece_us.resize(plan.calls().size(), 0.0);
+    // Ticks by thread and piece.
+    std::vector<std::vector<int64_t>> took(static_cast<size_t>(threads), std::vector<int64_t>(pieces.size()));
+    const auto timed = [&](size_t piece, int thread, int active) {
+      const int64_t from = ticks();
+      share(pieces[piece], thread, active);
+      took[static_cast<size_t>(thread)][piece] = ticks() - from;
+    };
+    const Instant begin = Instant::now();
+    device_.team().run(threads, [&](int thread) {
+      for (size_t p = 0; p < pieces.size(); ++p) timed(p, thread, threads);
+    });
+    add(pieces, took, &out.stream_us);
+    for (auto& of_thread : took) std::fill(of_thread.begin(), of_thread.end(), 0);
+    for (size_t p = 0; p < pieces.size(); ++p) {
+      const int active = std::min(threads, stream_.threads_for(static_cast<double>(pieces[p].bytes)));
+      device_.team().run(active, [&](int thread) { timed(p, thread, active); });
+      out.bytes += pieces[p].bytes;
+    }
+    add(pieces, took, &out.piece_us);
+    const double us = ns_per_tick(begin, Instant::now()) / 1e3 / threads;
+    for (auto* times : {&out.stream_us, &out.piece_us})
+      for (double& t : *times) t *= us;
+    return out;
+  }
+
+ private:
+  static void add(const std::vector<Piece>& pieces, const std::vector<std::vector<int64_t>>& took,
+                  std::vector<double>* by_call) {
+    for (const auto& of_thread : took)
+      for (size_t p = 0; p < pieces.size(); ++p)
+        (*by_call)[pieces[p].call] += static_cast<double>(of_thread[p]);
+  }
+
+  void share(const Piece& p, int thread, int threads) {
+    // What the loop reads: multiples of 1024 bytes, so that its four streams begin with whole lines.
+    const int64_t first = p.bytes * thread / threads / 1024 * 1024,
+                  last = p.bytes * (thread + 1) / threads / 1024 * 1024;
+    sink_.store(loops_.read(p.data + first, last - first), std::memory_order_relaxed);
+  }
+
+  CpuDevice& device_;
+  CpuStream stream_;
+  ProbeLoops loops_;
+  std::map<uint64_t, std::vector<Piece>> pieces_;  // by plan
+  std::atomic<float> sink_{0};
+};
+
+}  // namespace
+
+FarReader far_reader(Device& device) {
+  if (device.target().backend != "cpu") return {};
+  auto reader = std::make_shared<CpuFarReader>(static_cast<CpuDevice&>(device));
+  return [reader](const StepPlan& plan) { return reader->read(plan); };
+}
+
+}  // namespace ridge

@@ -1,0 +1,30 @@
+#pragma once
+// FarReader: how fast memory gives a step its weights at this moment, with nothing computed.
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "plan/step_plan.h"
+#include "runtime/device.h"
+
+namespace ridge {
+
+/// One reading of the weights and scales that the calls of a plan read, from where they lie and in their
+/// order: by call, what a thread took for its share, on average and spread over all threads of the device, in
+/// microseconds. By call, so that a thread that loses its core for a moment spoils one figure and not the
+/// reading: medians over readings say what memory gave.
+struct FarReading {
+  int64_t bytes = 0;              // of all calls
+  std::vector<double> stream_us;  // all calls in one go
+  std::vector<double> piece_us;   // the threads meet after each call; meetings aside
+};
+
+/// Takes a reading; it leaves the caches as a step leaves them.
+using FarReader = std::function<FarReading(const StepPlan& plan)>;
+
+/// Reads with the threads of `device` and as many of them a call as kernels take for so many bytes. Empty for
+/// a device whose memory the host cannot read for it. Use it from the thread that runs the device's steps.
+FarReader far_reader(Device& device);
+
+}  // namespace ridge

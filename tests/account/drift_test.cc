@@ -1,0 +1,206 @@
+// Memory read between the steps of a profile: what it gives moves limits and shows as drift, what takes
+// longer than it is unexplained as ever, and no time of the profile holds any of the reading.
+
+#include <chrono>
+#include <thread>
+
+#include "account/losses.h"
+#include "account/recorder.h"
+#include "engine/generate.h"
+#include "lab/profile.h"
+
+namespace ridge {
+namespace {
+
+constexpr double kFileRate = 1e10;
+
+Machine ten_gbs() {
+  ThreadCeilings c;
+  c.threads = 1;
+  c.curve = {{1 << 10, 10, 10, 10}, {int64_t{1} << 40, 10, 10, 10}};
+  c.flops.fill(1e13);
+  Machine m;
+  m.by_threads = {c};
+  return m;
+}
+
+/// A memory that gives `rate` bytes a second, in pieces as in one go.
+FarReader reader_of(double rate, std::chrono::milliseconds takes = {}) {
+  return [=](const StepPlan& plan) {
+    FarReading r;
+    for (size_t c = 0; c < plan.calls().size(); ++c) {
+      const Cost cost = plan.cost(c);
+      const int64_t bytes = cost.read_bytes[static_cast<size_t>(DataClass::kWeights)] +
+                            cost.read_bytes[static_cast<size_t>(DataClass::kScales)];
+      r.bytes += bytes;
+      r.stream_us.push_back(static_cast<double>(bytes) / rate * 1e6);
+      r.piece_us.push_back(static_cast<double>(bytes) / rate * 1e6);
+    }
+    std::this_thread::sleep_for(takes);
+    return r;
+  };
+}
+
+/// A prefill and 20 decode steps of a tiny model.
+Profile profile_with(FarReader reader, double* elapsed_us = nullptr) {
+  TinyModel tiny;
+  EngineOptions o;
+  o.kv.context = 128;
+  const auto engine = engine_for(tiny, o);
+  Profiler profiler;
+  if (reader) profiler.read_far(std::move(reader));
+  engine->set_observer(&profiler);
+  const int64_t begin = now_ns();
+  generate(*engine, {request(random_prompt(40, 1), 21)});
+  if (elapsed_us != nullptr) *elapsed_us = static_cast<double>(now_ns() - begin) / 1e3;
+  return profiler.finish(ten_gbs(), 1);
+}
+
+TEST(Drift, memory_that_gives_half_doubles_the_limits_that_it_sets_and_is_stated_beside_the_machine_file) {
+  const Profile before = profile_with(nullptr), now = profile_with(reader_of(kFileRate / 2));
+  ASSERT_EQ(now.phases.size(), 2u);
+  for (size_t p = 0; p < now.phases.size(); ++p) {
+    const ProfilePhase& phase = now.phases[p];
+    SCOPED_TRACE(phase_name(phase.phase));
+    EXPECT_EQ(before.phases[p].drift.readings, 0);
+    // Three at first, then one in eight steps.
+    EXPECT_EQ(phase.drift.readings, phase.phase == Phase::kPrefill ? 3 : 5);
+    EXPECT_NEAR(phase.drift.now, kFileRate / 2, 1);
+    EXPECT_DOUBLE_EQ(phase.drift.file, kFileRate);
+    EXPECT_GT(phase.drift.bytes, 0);
+    int bound = 0;
+    for (size_t i = 0; i < phase.rows.size(); ++i) {
+      const Verdict &a = before.phases[p].rows[i].verdict, &b = phase.rows[i].verdict;
+      EXPECT_DOUBLE_EQ(b.compute_us, a.compute_us);
+      EXPECT_DOUBLE_EQ(b.near_us, a.near_us);
+      EXPECT_NEAR(b.far_us, 2 * a.far_us, 1e-6 * a.far_us) << phase.rows[i].op;
+      bound += a.bound == Bound::kFarMemory;
+      EXPECT_NEAR(b.limit_us + sum_of_losses(b), phase.rows[i].time_us, 1e-6 * phase.rows[i].time_us + 1e-9);
+    }
+    EXPECT_GT(bound, 0);
+  }
+  const std::string json = profile_json(now);
+  EXPECT_NE(json.find("\"machine_read_gbs\": 10.0"), std::string::npos);
+  EXPECT_EQ(profile_json(before).find("\"drift\""), std::string::npos);
+  EXPECT_NE(
+      profile_text(now, false).find("5.0 GB/s between the steps (median of 5), 10.0 in the machine file"),
+      std::string::npos);
+}
+
+TEST(Drift, a_thread_that_loses_its_core_while_it_reads_is_no_drift) {
+  // In every reading another call stood still for a millisecond.
+  size_t lost = 0;
+  const auto still = [&](FarReading r) {
+    for (size_t c = lost; c < r.stream_us.size(); c += 7) r.stream_us[c] += 1000, r.piece_us[c] += 1000;
+    lost = (lost + 1) % 7;
+    return r;
+  };
+  const FarReader plain = reader_of(kFileRate);
+  const Profile p = profile_with([&](const StepPlan& plan) { return still(plain(plan)); });
+  ASSERT_EQ(p.phases.size(), 2u);
+  for (const ProfilePhase& phase : p.phases) {
+    EXPECT_NEAR(phase.drift.now, kFileRate, 1);
+    for (const ProfileRow& r : phase.rows) EXPECT_LE(r.occasion.piece_us, 1.001 * r.verdict.far_us) << r.op;
+  }
+}
+
+TEST(Drift, no_time_of_the_profile_holds_any_of_the_reading) {
+  double elapsed_us = 0;
+  const Profile p = profile_with(reader_of(kFileRate, std::chrono::milliseconds(20)), &elapsed_us);
+  int64_t readings = 0;
+  double wall_us = 0;
+  for (const ProfilePhase& phase : p.phases) {
+    readings += phase.drift.readings;
+    wall_us += phase.wall_us;
+    double rows = 0;
+    for (const ProfileRow& r : phase.rows) rows += r.time_us;
+    EXPECT_NEAR(rows, phase.wall_us, 1e-6 * phase.wall_us);
+  }
+  ASSERT_EQ(readings, 8);
+  // The request's spans follow each other without gap, and its whole is its steps and what the host did
+  // between them.
+  ASSERT_FALSE(p.stages.empty());
+  for (size_t i = 1; i < p.stages.size(); ++i) EXPECT_EQ(p.stages[i].begin_ns, p.stages[i - 1].end_ns) << i;
+  const double whole_us = static_cast<double>(p.stages.back().end_ns - p.stages.front().begin_ns) / 1e3;
+  EXPECT_GE(whole_us, wall_us);
+  // All readings but those after the last step came before the request's end.
+  EXPECT_LE(whole_us, elapsed_us - static_cast<double>(readings) * 20e3);
+  for (size_t i = 1; i < p.steps.size(); ++i) EXPECT_GE(p.steps[i].begin_ns, p.steps[i - 1].end_ns);
+}
+
+TEST(Drift, a_kernel_slower_than_its_pace_beside_memory_that_gives_enough_is_unexplained) {
+  Cost cost;
+  cost.read_bytes[static_cast<size_t>(DataClass::kWeights)] = 100000;
+  Occasion o;
+  o.reuse_bytes = 1 << 30;
+  o.far_read_rate = 8e9;  // 12.5 us
+  o.piece_us = 14;
+  o.kernel_us = 20;
+  o.measured_us = 25;
+  Verdict v = judge(cost, ten_gbs().at(1), o);
+  EXPECT_DOUBLE_EQ(v.limit_us, 12.5);
+  EXPECT_DOUBLE_EQ(v.loss(Loss::kShape), 1.5);
+  EXPECT_DOUBLE_EQ(v.loss(Loss::kConversion), 6);
+  EXPECT_DOUBLE_EQ(v.loss(Loss::kUnexplained), 5);
+  o.measured_us = 45;
+  v = judge(cost, ten_gbs().at(1), o);
+  EXPECT_DOUBLE_EQ(v.loss(Loss::kUnexplained), 25) << "all that was added";
+  // Half of the shorter of the two, reading and the kernel's own time, is known to be exposed.
+  o.exposed = 0.5;
+  v = judge(cost, ten_gbs().at(1), o);
+  EXPECT_DOUBLE_EQ(v.loss(Loss::kConversion), 13);
+  EXPECT_DOUBLE_EQ(v.loss(Loss::kUnexplained), 18);
+  // A neighbour who takes half of the memory after the last reading: nothing of that is explained.
+  o.measured_us = 50, o.kernel_us = 0;
+  EXPECT_DOUBLE_EQ(judge(cost, ten_gbs().at(1), o).loss(Loss::kUnexplained), 36);
+}
+
+TEST(FarReader, reads_the_weights_of_the_calls_that_have_them) {
+  TinyModel tiny;
+  EngineOptions o;
+  o.kv.context = 128;
+  const auto engine = engine_for(tiny, o);
+  struct Reading final : StepObserver {
+    FarReader reader;
+    int steps = 0;
+    void on_step(const StepFacts&, const StepPlan& plan) override {
+      const FarReading r = reader(plan);
+      ASSERT_EQ(r.stream_us.size(), plan.calls().size());
+      ASSERT_EQ(r.piece_us.size(), plan.calls().size());
+      int64_t held = 0;
+      for (size_t c = 0; c < plan.calls().size(); ++c) {
+        const Cost cost = plan.cost(c);
+        const bool linear = std::string_view(plan.calls()[c].call.op->name()) == "linear";
+        const int64_t far = cost.read_bytes[static_cast<size_t>(DataClass::kWeights)] +
+                            cost.read_bytes[static_cast<size_t>(DataClass::kScales)];
+        if (far < (16 << 10)) {
+          EXPECT_EQ(r.piece_us[c], 0);
+          continue;
+        }
+        EXPECT_TRUE(linear) << plan.calls()[c].call.op->name();
+        EXPECT_GT(r.piece_us[c], 0);
+        EXPECT_GT(r.stream_us[c], 0);
+        held +=
+            plan.calls()[c].call.op->operand(plan.calls()[c].call.args.get(), weights_of(plan, c)).bytes();
+      }
+      // Packed weights are whole tiles; what a call counts of them are its rows.
+      EXPECT_LE(r.bytes, held);
+      EXPECT_GT(r.bytes, held - held / 10);
+      ++steps;
+    }
+    static int weights_of(const StepPlan& plan, size_t call) {
+      const auto& operands = plan.calls()[call].call.op->operands();
+      for (size_t i = 0; i < operands.size(); ++i)
+        if (std::string_view(operands[i].name) == "w") return static_cast<int>(i);
+      return -1;
+    }
+    void on_stage(int64_t, Stage, int64_t, int64_t) override {}
+  } reading;
+  reading.reader = far_reader(*tiny.device);
+  engine->set_observer(&reading);
+  generate(*engine, {request(random_prompt(10, 1), 3)});
+  EXPECT_EQ(reading.steps, 3);
+}
+
+}  // namespace
+}  // namespace ridge
