@@ -3,6 +3,9 @@
 // no large angle.
 
 #include "ops/rope/rope.h"
+
+#include <bit>
+
 #include "runtime/cpu/cpu_device.h"
 #include "simd/simd.h"
 #include "tensor/with_dtype.h"
@@ -21,10 +24,20 @@ struct Table {
 
 /// frequency / 2 pi as a fraction of a turn in 64 bits; whole turns drop out by themselves.
 inline uint64_t turns_per_position(float frequency) {
-  constexpr long double kInverseTwoPi = 0.159154943091895335768883763372514362L;
-  const long double turns = std::fabs(static_cast<long double>(frequency)) * kInverseTwoPi;
-  const long double fraction = turns - std::floor(turns);
-  const auto fixed = static_cast<uint64_t>(fraction * 0x1p64L);
+  const auto bits = std::bit_cast<uint32_t>(frequency);
+  const int exponent = static_cast<int>((bits >> 23) & 255) - 127;
+  uint64_t fixed;
+  if (exponent <= 0 && exponent >= -62) {
+    // 2^66 / 2 pi times the 24 bits of the significand: what frequencies are, without the library's floor.
+    constexpr uint64_t kInverseTwoPi = 0xa2f9836e4e441529;
+    __extension__ using Wide = unsigned __int128;
+    const uint64_t significand = (bits & 0x7fffff) | 0x800000;
+    fixed = static_cast<uint64_t>((Wide{significand} * kInverseTwoPi) >> (25 - exponent));
+  } else {
+    constexpr long double kInverseTwoPi = 0.159154943091895335768883763372514362L;
+    const long double turns = std::fabs(static_cast<long double>(frequency)) * kInverseTwoPi;
+    fixed = static_cast<uint64_t>((turns - std::floor(turns)) * 0x1p64L);
+  }
   return frequency < 0 ? uint64_t{0} - fixed : fixed;
 }
 
