@@ -10,8 +10,8 @@
  *
  * Versioned structs begin with struct_size, which the caller sets to sizeof its own struct: the
  * RIDGE_..._INIT macros do. Fields that a newer header added and this library does not know must be zero;
- * those that an older header did not have yet are taken as zero. A zero field means its default. ridge_message, ridge_tensor and ridge_tensor_type are not versioned: they
- * will not change.
+ * those that an older header did not have yet are taken as zero. A zero field means its default.
+ * ridge_message, ridge_tensor and ridge_tensor_type are not versioned: they will not change.
  *
  * Buffers of unknown size are asked for first: with capacity 0 (the buffer may then be null) a function
  * succeeds and stores the size needed; with a capacity that is too small it also stores the size, writes
