@@ -29,6 +29,8 @@ def main():
     device = machine["cpu"].split(",")[0]
     made = []
     for batch in (1, 8, 64):
+        if not (folder / f"step-{batch}.log").is_file():
+            continue
         found = bench_of(folder, f"step-{batch}")
         load = found.get("tg_workload", found["workload"])
         context = load["prompt_tokens"] + load["output_tokens"] / 2
