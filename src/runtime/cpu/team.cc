@@ -13,8 +13,9 @@ namespace ridge {
 
 namespace {
 
-// About 20 us of spinning: longer than any gap between two operators of a step, shorter than a time slice.
-constexpr int kSpins = 2000;
+// About 100 us of spinning: longer than what the host does between two operators or two steps (recording
+// included), shorter than a time slice.
+constexpr int kSpins = 10000;
 // A team with more threads than cores must not spin, or the waiting keep the working from running: it hands
 // its core over so many times, then sleeps.
 constexpr int kYields = 64;
