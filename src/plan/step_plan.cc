@@ -292,10 +292,7 @@ Status StepPlan::run_stamped(Stream& stream) {
 Result<int64_t> StepPlan::read_times(Stream& stream, int64_t end_ns, std::vector<CallTime>* times) const {
   if (!stamped_) {
     int64_t before = 0;
-    for (CallTime& t : *times) {
-      t.end_ns = stream.metered_ns(t.end_ns);
-      t.meter = stream.meter(before, t.rounds), before = t.rounds;
-    }
+    for (CallTime& t : *times) t.meter = stream.meter(before, t.rounds), before = t.rounds;
     return int64_t{0};
   }
   std::vector<int64_t> stamps;
@@ -325,7 +322,7 @@ Status StepPlan::run_calls(Stream& stream, std::vector<CallTime>* times,
       failed = stream.synchronize().within(call.label);
       after(c);
     }
-    if (times != nullptr) (*times)[c] = {stream.metered_time(), stream.metered_rounds(), {}};
+    if (times != nullptr) (*times)[c] = {now_ns(), stream.metered_rounds(), {}};
   }
   if (times != nullptr) stream.set_metering(false);
   return failed.ok() ? check_stop() : failed;  // the last call may have ended early

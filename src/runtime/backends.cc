@@ -1,12 +1,6 @@
 #include "runtime/backends.h"
 
-#include "account/recorder.h"
-
 namespace ridge {
-
-int64_t Stream::metered_time() const {
-  return now_ns();
-}
 
 Result<std::unique_ptr<Device>> create_device(const DeviceOptions& options) {
   std::string known;

@@ -86,10 +86,6 @@ class Stream {
   /// Metering notes each meeting of the device's threads: on, it forgets those noted before.
   virtual void set_metering(bool) {}
   virtual int64_t metered_rounds() const { return 0; }
-  /// The time on the clock that is cheapest to read while metering is on, and, once it is off, that time on
-  /// now_ns()'s clock.
-  virtual int64_t metered_time() const;
-  virtual int64_t metered_ns(int64_t time) const { return time; }
   /// Of the rounds [first, last) noted since metering was last switched on.
   virtual StreamMeter meter(int64_t, int64_t) const { return {}; }
 

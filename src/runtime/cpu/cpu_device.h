@@ -53,8 +53,6 @@ class CpuStream final : public Stream {
   Status record(Event&) override { return {}; }
   void set_metering(bool on) override { team().set_metering(on); }
   int64_t metered_rounds() const override { return device_.team().noted_rounds(); }
-  int64_t metered_time() const override { return ticks(); }
-  int64_t metered_ns(int64_t time) const override { return device_.team().metered_ns(time); }
   StreamMeter meter(int64_t first, int64_t last) const override { return device_.team().meter(first, last); }
   ThreadTeam& team() { return device_.team(); }
   int threads() const { return device_.team().threads(); }

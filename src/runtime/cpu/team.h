@@ -37,12 +37,6 @@ class ThreadTeam {
   /// Where the time of rounds [first, last) of those noted went; they are kept until metering is on again.
   StreamMeter meter(int64_t first, int64_t last) const;
 
-  /// The nanosecond of a tick while metering was on; it is off by now.
-  int64_t metered_ns(int64_t tick) const {
-    return metering_began_.ns + static_cast<int64_t>(static_cast<double>(tick - metering_began_.tick) *
-                                                     ns_per_tick(metering_began_, metering_ended_));
-  }
-
   /// Inside run(threads, …): returns once all of its threads have called it.
   void barrier(int threads);
 
