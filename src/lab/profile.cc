@@ -49,7 +49,11 @@ void Profiler::on_step(const StepFacts& facts, const StepPlan& plan) {
   note.phase = facts.phase, note.tokens = facts.prefill_tokens + facts.decode_tokens;
   note.begin_ns = facts.begin_ns, note.calls_begin_ns = facts.calls_begin_ns, note.end_ns = facts.end_ns;
   note.paused_ns = pauses_.empty() ? 0 : pauses_.back().all_ns;
-  note.times = facts.calls;
+  note.times.reserve(facts.calls.size());
+  for (const CallTime& t : facts.calls)
+    note.times.push_back({t.end_ns, static_cast<float>(t.meter.wait_ns),
+                          static_cast<float>(t.meter.barrier_ns), static_cast<float>(t.meter.imbalance_ns),
+                          static_cast<float>(t.meter.occupancy_ns)});
   const bool first = planned.steps++ == 0;
   for (size_t i = 0; i < plan.calls().size(); ++i) {
     if (!first && !planned.book.varies(i)) continue;
@@ -83,16 +87,16 @@ void Profiler::add(const NotedStep& note) {
   auto varied = note.varied.begin();
   std::vector<size_t> touched;
   for (size_t i = 0; i < note.times.size(); ++i) {
-    const CallTime& time = note.times[i];
+    const NotedTime& time = note.times[i];
     const NotedCall& call = note.planned->book.varies(i) ? *varied++ : note.planned->calls[i];
     ProfileRow& r = c.phase.rows[call.row];
     ++r.calls;
     r.time_us += static_cast<double>(time.end_ns - before) / 1e3;
     r.cost += *call.cost;
-    r.occasion.wait_us += time.meter.wait_ns / 1e3;
-    r.occasion.barrier_us += time.meter.barrier_ns / 1e3;
-    r.occasion.imbalance_us += time.meter.imbalance_ns / 1e3;
-    r.occasion.occupancy_us += time.meter.occupancy_ns / 1e3;
+    r.occasion.wait_us += static_cast<double>(time.wait_ns) / 1e3;
+    r.occasion.barrier_us += static_cast<double>(time.barrier_ns) / 1e3;
+    r.occasion.imbalance_us += static_cast<double>(time.imbalance_ns) / 1e3;
+    r.occasion.occupancy_us += static_cast<double>(time.occupancy_ns) / 1e3;
     for (const DataClass d : {DataClass::kWeights, DataClass::kScales, DataClass::kKv})
       far_bytes += call.cost->read_bytes[static_cast<size_t>(d)];
     touched.push_back(call.row);

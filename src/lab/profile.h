@@ -115,11 +115,16 @@ class Profiler final : public StepObserver {
     std::vector<FarReading> readings;
     explicit Planned(const StepPlan& plan) : book(plan) {}
   };
+  /// What is kept of a CallTime: a third of it, for it is written to new memory between two steps.
+  struct NotedTime {
+    int64_t end_ns = 0;
+    float wait_ns = 0, barrier_ns = 0, imbalance_ns = 0, occupancy_ns = 0;
+  };
   struct NotedStep {
     Planned* planned = nullptr;
     Phase phase = Phase::kPrefill;
     int64_t tokens = 0, begin_ns = 0, calls_begin_ns = 0, end_ns = 0, paused_ns = 0;
-    std::vector<CallTime> times;    // by call
+    std::vector<NotedTime> times;   // by call
     std::vector<NotedCall> varied;  // of the calls that vary, in their order
   };
   struct Pause {

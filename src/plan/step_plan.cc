@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "account/recorder.h"
+#include "account/ticks.h"
 #include "base/checked.h"
 #include "base/stop.h"
 
@@ -312,6 +312,7 @@ Result<std::vector<float>> StepPlan::read_f32(const Tensor& t) const {
 Status StepPlan::run_calls(Stream& stream, std::vector<CallTime>* times,
                            const std::function<void(size_t)>& after) {
   if (times != nullptr) stream.set_metering(true);
+  const Instant began = times != nullptr ? Instant::now() : Instant{};
   Status failed;
   for (size_t c = 0; c < calls_.size() && failed.ok(); ++c) {
     const auto& [call, selection] = calls_[c];
@@ -322,9 +323,14 @@ Status StepPlan::run_calls(Stream& stream, std::vector<CallTime>* times,
       failed = stream.synchronize().within(call.label);
       after(c);
     }
-    if (times != nullptr) (*times)[c] = {now_ns(), stream.metered_rounds(), {}};
+    if (times != nullptr) (*times)[c] = {ticks(), stream.metered_rounds(), {}};
   }
-  if (times != nullptr) stream.set_metering(false);
+  if (times != nullptr) {
+    stream.set_metering(false);
+    const double ns = ns_per_tick(began, Instant::now());
+    for (CallTime& t : *times)
+      t.end_ns = began.ns + static_cast<int64_t>(static_cast<double>(t.end_ns - began.tick) * ns);
+  }
   return failed.ok() ? check_stop() : failed;  // the last call may have ended early
 }
 

@@ -1,6 +1,5 @@
 #include "runtime/cpu/team.h"
 
-#include <cpuid.h>
 #include <immintrin.h>
 #include <sched.h>
 
@@ -45,11 +44,6 @@ void wait_until(int team, const std::atomic<Value>& value, Value seen, const Cha
 }
 
 }  // namespace
-
-bool ticks_are_even() {
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  return __get_cpuid(0x80000007u, &eax, &ebx, &ecx, &edx) != 0 && (edx >> 8 & 1u) != 0;
-}
 
 Result<std::unique_ptr<ThreadTeam>> ThreadTeam::create(int threads) {
   if (threads < 1 || threads > limits::kThreads)

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "account/ticks.h"
 #include "base/status.h"
-#include "runtime/cpu/ticks.h"
 #include "runtime/device.h"
 
 namespace ridge {
