@@ -25,7 +25,7 @@ set(RIDGE_FLAGS_avx512 -mavx2 -mfma -mf16c -mbmi2 -mavx512f -mavx512bw -mavx512v
 # which no other checkout finds its objects in the compiler cache.)
 option(RIDGE_UNITY "Compile the files of one folder together" OFF)
 # Compiled with a definition of their own, which changes more often than they do.
-set(RIDGE_STAMPED capi/boundary.cc lab/probe.cc machine/machine.cc)
+set(RIDGE_STAMPED capi/boundary.cc lab/probe.cc machine/machine.cc runtime/isa.cc)
 # The translation units of source files (ARGN) below an include folder `base`, into `out`; `kind` names them.
 function(ridge_unity out kind base)
   if(NOT RIDGE_UNITY)
@@ -241,6 +241,8 @@ function(ridge_library)
                   OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   set_source_files_properties(src/lab/probe.cc PROPERTIES COMPILE_DEFINITIONS "RIDGE_COMMIT=\"${commit}\"")
   ridge_unity(units src ${PROJECT_SOURCE_DIR}/src ${sources})
+  string(REPLACE ";" " " kernel_isas "${RIDGE_KERNEL_ISAS}")
+  set_source_files_properties(src/runtime/isa.cc PROPERTIES COMPILE_DEFINITIONS "RIDGE_KERNEL_ISAS=\"${kernel_isas}\"")
   add_library(ridge STATIC ${units} ${generated} ${objects})
   add_library(ridge::ridge ALIAS ridge)
   target_include_directories(ridge PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>

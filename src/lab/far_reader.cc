@@ -78,10 +78,40 @@ class CpuFarReader {
     const double us = ns_per_tick(begin, Instant::now()) / 1e3 / threads;
     for (auto* times : {&out.stream_us, &out.piece_us})
       for (double& t : *times) t *= us;
+    out.flops = arithmetic();
     return out;
   }
 
  private:
+  /// The probe's loop, for some 50 us on every thread at once: long beside their start, short beside a step.
+  double arithmetic() {
+    constexpr int64_t kLeastNs = 50000;
+    struct alignas(64) Spell {
+      int64_t operations = 0, ticks = 0;
+      float sink = 0;
+    };
+    std::vector<Spell> spells(static_cast<size_t>(device_.team().threads()));
+    const auto spell = [&](int thread) {
+      Spell& s = spells[static_cast<size_t>(thread)];
+      const int64_t from = ticks();
+      s.operations = loops_.f32(rounds_, &s.sink);
+      s.ticks = ticks() - from;
+    };
+    Instant begin;
+    double ns = 0;
+    for (;; rounds_ *= 2) {
+      begin = Instant::now();
+      device_.team().run(device_.team().threads(), spell);
+      const Instant end = Instant::now();
+      ns = ns_per_tick(begin, end);
+      if (end.ns - begin.ns >= kLeastNs) break;
+    }
+    double rate = 0;
+    for (const Spell& s : spells)
+      rate += static_cast<double>(s.operations) / (static_cast<double>(s.ticks) * ns) * 1e9;
+    return rate;
+  }
+
   static void add(const std::vector<Piece>& pieces, const std::vector<std::vector<int64_t>>& took,
                   std::vector<double>* by_call) {
     for (const auto& of_thread : took)
@@ -101,6 +131,7 @@ class CpuFarReader {
   ProbeLoops loops_;
   std::map<uint64_t, std::vector<Piece>> pieces_;  // by plan
   std::atomic<float> sink_{0};
+  int64_t rounds_ = 64;  // of arithmetic()
 };
 
 }  // namespace

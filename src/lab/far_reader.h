@@ -1,5 +1,6 @@
 #pragma once
-// FarReader: how fast memory gives a step its weights at this moment, with nothing computed.
+// FarReader: how fast memory gives a step its weights at this moment, with nothing computed, and how fast the
+// processor then computes, with nothing read.
 
 #include <functional>
 #include <memory>
@@ -18,6 +19,8 @@ struct FarReading {
   int64_t bytes = 0;              // of all calls
   std::vector<double> stream_us;  // all calls in one go
   std::vector<double> piece_us;   // the threads meet after each call; meetings aside
+  double flops =
+      0;  // multiply-adds in f32 on registers alone, all threads, operations a second; 0: not taken
 };
 
 /// Takes a reading; it leaves the caches as a step leaves them.

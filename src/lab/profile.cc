@@ -146,6 +146,7 @@ void Profiler::clear() {
 void Profiler::take_readings(ProfilePhase* phase, const ThreadCeilings& ceilings) const {
   Drift& d = phase->drift;
   double bytes = 0, us = 0;
+  std::vector<double> flops;
   for (const auto& [key, planned] : plans_) {
     if (key.first != phase->phase || planned.readings.empty()) continue;
     std::vector<double> of_call(planned.readings.size());
@@ -160,8 +161,11 @@ void Profiler::take_readings(ProfilePhase* phase, const ThreadCeilings& ceilings
     }
     bytes += static_cast<double>(planned.steps * planned.readings.front().bytes);
     d.readings += static_cast<int64_t>(planned.readings.size());
+    for (const FarReading& r : planned.readings)
+      if (r.flops > 0) flops.push_back(r.flops);
   }
   d.now = us > 0 ? bytes / us * 1e6 : 0, d.file = read_bandwidth(ceilings, d.bytes);
+  if (!flops.empty()) d.flops_now = median(flops), d.flops_file = ceilings.flops[size_t(Engine::kF32)];
   for (ProfileRow& r : phase->rows) r.occasion.far_read_rate = d.now;
 }
 
@@ -181,6 +185,10 @@ Profile Profiler::finish(const Machine& machine, int threads) {
   for (const auto& [phase, collected] : phases_) {
     ProfilePhase out = collected.phase;
     take_readings(&out, ceilings);
+    // Its kernels' own pace on near data follows the processor as its peaks do.
+    const double arithmetic = out.drift.arithmetic();
+    ThreadCeilings now = ceilings;
+    for (double& flops : now.flops) flops *= arithmetic;
     // The host's row last, whatever came first.
     std::stable_partition(out.rows.begin(), out.rows.end(),
                           [](const ProfileRow& r) { return r.op != "host"; });
@@ -192,13 +200,14 @@ Profile Profiler::finish(const Machine& machine, int threads) {
       }
       const auto calls = static_cast<double>(r.calls);
       const PaceQuery pace{r.op, r.kernel, r.formats, r.pace_dims};
-      r.occasion.kernel_us = calls * kernel_us(machine, pace, pace_work(r.cost) / calls, threads);
+      r.occasion.kernel_us =
+          calls * kernel_us(machine, pace, pace_work(r.cost) / calls, threads) / arithmetic;
       r.occasion.launch_us = static_cast<double>(r.cost.launches) * machine.launch_us();
       if (const KernelPace* k = nearest_pace(machine, pace)) {
         r.occasion.launch_us += calls * k->start_us * working(r);
         r.occasion.exposed = k->exposed;
       }
-      r.verdict = judge(r.cost, ceilings, r.occasion);
+      r.verdict = judge(r.cost, now, r.occasion);
     }
     p.phases.push_back(std::move(out));
   }

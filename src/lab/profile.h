@@ -34,9 +34,13 @@ struct ProfileRow {
 
 /// What memory gave while a phase ran, beside what the machine file says of as many bytes between two uses.
 struct Drift {
-  int64_t readings = 0;      // 0: none were taken, and the machine file's figure was used
-  int64_t bytes = 0;         // that a step reads of weights, scales and KV
-  double now = 0, file = 0;  // bytes a second: median of the readings; the machine file's
+  int64_t readings = 0;                  // 0: none were taken, and the machine file's figure was used
+  int64_t bytes = 0;                     // that a step reads of weights, scales and KV
+  double now = 0, file = 0;              // bytes a second: median of the readings; the machine file's
+  double flops_now = 0, flops_file = 0;  // multiply-adds in f32, operations a second, likewise
+  /// What the processor computes now, of what it did when it was probed: a lower clock, or a neighbour on the
+  /// other thread of its cores. 1 where it was not read.
+  double arithmetic() const { return flops_now > 0 && flops_file > 0 ? flops_now / flops_file : 1; }
 };
 
 struct ProfilePhase {

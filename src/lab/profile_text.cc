@@ -45,11 +45,13 @@ void line(std::string& out, const char* format, A... args) {
 }
 
 Json drift_json(const Drift& d, int threads) {
-  return {{"readings", d.readings},
-          {"bytes", d.bytes},
-          {"threads", threads},
-          {"read_gbs", d.now / 1e9},
-          {"machine_read_gbs", d.file / 1e9}};
+  Json j = {{"readings", d.readings},
+            {"bytes", d.bytes},
+            {"threads", threads},
+            {"read_gbs", d.now / 1e9},
+            {"machine_read_gbs", d.file / 1e9}};
+  if (d.flops_now > 0) j["f32_gflops"] = d.flops_now / 1e9, j["machine_f32_gflops"] = d.flops_file / 1e9;
+  return j;
 }
 
 void phase_text(std::string& out, const ProfilePhase& p, int threads, bool color) {
@@ -99,6 +101,9 @@ std::string drift_text(const Drift& d, int threads) {
        "file",
        bytes_text(static_cast<double>(d.bytes)).c_str(), threads, threads == 1 ? "" : "s", d.now / 1e9,
        static_cast<long long>(d.readings), d.file / 1e9);
+  if (d.flops_now > 0)
+    line(out, "; f32 arithmetic: %.0f GFLOP/s, %.0f in the machine file", d.flops_now / 1e9,
+         d.flops_file / 1e9);
   return out;
 }
 

@@ -14,6 +14,11 @@ Result<Isa> parse_isa(std::string_view name) {
     if (name != isa_name(isa)) continue;
     if (isa > native_isa())
       return declined("instruction set ", name, ": this processor has ", isa_name(native_isa()), " at most");
+    // No silent step down to a narrower set's kernels.
+    if (std::string_view(RIDGE_KERNEL_ISAS).find(name) == std::string_view::npos)
+      return declined("instruction set ", name,
+                      ": this build has kernels for " RIDGE_KERNEL_ISAS
+                      " alone: configure it with -DRIDGE_KERNEL_ISAS=\"scalar;avx2;avx512\"");
     return isa;
   }
   return invalid_argument("instruction set is ", printable(name), ": use scalar, avx2 or avx512");

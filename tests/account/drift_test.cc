@@ -87,6 +87,28 @@ TEST(Drift, memory_that_gives_half_doubles_the_limits_that_it_sets_and_is_stated
       std::string::npos);
 }
 
+TEST(Drift, a_processor_that_computes_at_half_doubles_its_limits_and_says_so) {
+  const auto computing = [](double flops) {
+    return [=, plain = reader_of(kFileRate)](const StepPlan& plan) {
+      FarReading r = plain(plan);
+      r.flops = flops;
+      return r;
+    };
+  };
+  const Profile before = profile_with(computing(1e13)), now = profile_with(computing(5e12));
+  for (size_t p = 0; p < now.phases.size(); ++p) {
+    EXPECT_DOUBLE_EQ(now.phases[p].drift.arithmetic(), 0.5);
+    for (size_t i = 0; i < now.phases[p].rows.size(); ++i) {
+      const Verdict &a = before.phases[p].rows[i].verdict, &b = now.phases[p].rows[i].verdict;
+      EXPECT_DOUBLE_EQ(b.compute_us, 2 * a.compute_us) << now.phases[p].rows[i].op;
+      EXPECT_NEAR(b.far_us, a.far_us, 1e-6 * a.far_us);
+    }
+  }
+  EXPECT_NE(profile_text(now, false).find("f32 arithmetic: 5000 GFLOP/s, 10000 in the machine file"),
+            std::string::npos);
+  EXPECT_NE(profile_json(now).find("\"machine_f32_gflops\": 10000.0"), std::string::npos);
+}
+
 TEST(Drift, a_thread_that_loses_its_core_while_it_reads_is_no_drift) {
   // In every reading another call stood still for a millisecond.
   size_t lost = 0;
@@ -165,6 +187,8 @@ TEST(FarReader, reads_the_weights_of_the_calls_that_have_them) {
     int steps = 0;
     void on_step(const StepFacts&, const StepPlan& plan) override {
       const FarReading r = reader(plan);
+      EXPECT_GT(r.flops, 1e8);
+      EXPECT_LT(r.flops, 1e14);
       ASSERT_EQ(r.stream_us.size(), plan.calls().size());
       ASSERT_EQ(r.piece_us.size(), plan.calls().size());
       int64_t held = 0;
