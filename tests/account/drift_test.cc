@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "account/flat_machine.h"
 #include "account/losses.h"
 #include "account/recorder.h"
 #include "engine/generate.h"
@@ -13,16 +14,6 @@ namespace ridge {
 namespace {
 
 constexpr double kFileRate = 1e10;
-
-Machine ten_gbs() {
-  ThreadCeilings c;
-  c.threads = 1;
-  c.curve = {{1 << 10, 10, 10, 10}, {int64_t{1} << 40, 10, 10, 10}};
-  c.flops.fill(1e13);
-  Machine m;
-  m.by_threads = {c};
-  return m;
-}
 
 /// A memory that gives `rate` bytes a second, in pieces as in one go.
 FarReader reader_of(double rate, std::chrono::milliseconds takes = {}) {
@@ -53,7 +44,7 @@ Profile profile_with(FarReader reader, double* elapsed_us = nullptr) {
   const int64_t begin = now_ns();
   generate(*engine, {request(random_prompt(40, 1), 21)});
   if (elapsed_us != nullptr) *elapsed_us = static_cast<double>(now_ns() - begin) / 1e3;
-  return profiler.finish(ten_gbs(), 1);
+  return profiler.finish(flat_machine(kFileRate, 1e13), 1);
 }
 
 TEST(Drift, memory_that_gives_half_doubles_the_limits_that_it_sets_and_is_stated_beside_the_machine_file) {
@@ -159,22 +150,22 @@ TEST(Drift, a_kernel_slower_than_its_pace_beside_memory_that_gives_enough_is_une
   o.piece_us = 14;
   o.kernel_us = 20;
   o.measured_us = 25;
-  Verdict v = judge(cost, ten_gbs().at(1), o);
+  Verdict v = judge(cost, flat_machine(kFileRate, 1e13).at(1), o);
   EXPECT_DOUBLE_EQ(v.limit_us, 12.5);
   EXPECT_DOUBLE_EQ(v.loss(Loss::kShape), 1.5);
   EXPECT_DOUBLE_EQ(v.loss(Loss::kConversion), 6);
   EXPECT_DOUBLE_EQ(v.loss(Loss::kUnexplained), 5);
   o.measured_us = 45;
-  v = judge(cost, ten_gbs().at(1), o);
+  v = judge(cost, flat_machine(kFileRate, 1e13).at(1), o);
   EXPECT_DOUBLE_EQ(v.loss(Loss::kUnexplained), 25) << "all that was added";
   // Half of the shorter of the two, reading and the kernel's own time, is known to be exposed.
   o.exposed = 0.5;
-  v = judge(cost, ten_gbs().at(1), o);
+  v = judge(cost, flat_machine(kFileRate, 1e13).at(1), o);
   EXPECT_DOUBLE_EQ(v.loss(Loss::kConversion), 13);
   EXPECT_DOUBLE_EQ(v.loss(Loss::kUnexplained), 18);
   // A neighbour who takes half of the memory after the last reading: nothing of that is explained.
   o.measured_us = 50, o.kernel_us = 0;
-  EXPECT_DOUBLE_EQ(judge(cost, ten_gbs().at(1), o).loss(Loss::kUnexplained), 36);
+  EXPECT_DOUBLE_EQ(judge(cost, flat_machine(kFileRate, 1e13).at(1), o).loss(Loss::kUnexplained), 36);
 }
 
 TEST(FarReader, reads_the_weights_of_the_calls_that_have_them) {

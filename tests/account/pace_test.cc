@@ -7,6 +7,7 @@
 #include <cmath>
 #include <thread>
 
+#include "account/flat_machine.h"
 #include "account/recorder.h"
 #include "lab/probe_kernels.h"
 #include "lab/profile.h"
@@ -65,20 +66,10 @@ AnyOperator& registered<SpinArgs>() {
 
 namespace {
 
-Machine made_up() {
-  ThreadCeilings c;
-  c.threads = 1;
-  c.curve = {{1 << 10, 1000, 1000, 1000}, {int64_t{1} << 40, 1000, 1000, 1000}};
-  c.flops.fill(1e12);
-  Machine m;
-  m.by_threads = {c};
-  return m;
-}
-
 class ProbedKernel : public testing::Test {
  protected:
   std::unique_ptr<CpuDevice> device_ = CpuDevice::create({.threads = 1}).take();
-  Machine machine_ = made_up();
+  Machine machine_ = flat_machine(1e12, 1e12);
 
   void SetUp() override {
     repeats = 1;

@@ -3,23 +3,12 @@
 
 #include "lab/profile.h"
 
+#include "account/flat_machine.h"
 #include "account/losses.h"
 #include "engine/generate.h"
 
 namespace ridge {
 namespace {
-
-Machine made_up(double bytes_a_second, double flops) {
-  ThreadCeilings c;
-  c.threads = 1;
-  const double gb = bytes_a_second / 1e9;
-  c.curve = {{1 << 10, gb, gb, gb}, {int64_t{1} << 40, gb, gb, gb}};
-  c.pieces = {{1 << 10, gb}, {int64_t{1} << 40, gb}};
-  c.flops.fill(flops);
-  Machine m;
-  m.by_threads = {c};
-  return m;
-}
 
 /// A profile of `requests` on a tiny model.
 Profile profile_of(const std::vector<Request>& requests, int64_t prefill_tokens, int gap,
@@ -50,7 +39,7 @@ Cost cost_in(const Profile& p, Phase phase, std::string_view op) {
 TEST(Profile, A2_real_chunks_execute_what_their_own_lengths_make_them) {
   // A prompt of 20 in chunks of 16 and 4; 2 layers, 4 heads of 32, 2 of keys and values; one answer token.
   const Profile p =
-      profile_of({request(random_prompt(20, 1), 1)}, 16, 0, made_up(1e10, 1e11), ActivationFormat::kF32);
+      profile_of({request(random_prompt(20, 1), 1)}, 16, 0, flat_machine(1e10, 1e11), ActivationFormat::kF32);
   const Cost attention = cost_in(p, Phase::kPrefill, "attention_prefill");
   // 16 * 17 / 2 and 4 * 16 + 4 * 5 / 2 pairs; keys in vectors of 16: 16 queries with one, 4 with two.
   EXPECT_EQ(attention.total_flops(), 2 * 4 * 4 * 32 * (136 + 74));
@@ -63,7 +52,7 @@ TEST(Profile, A2_real_chunks_execute_what_their_own_lengths_make_them) {
 
 TEST(Profile, A25_rows_sum_to_the_step_and_limit_and_losses_to_the_row) {
   const Profile p = profile_of({request(random_prompt(40, 1), 8), request(random_prompt(90, 2), 6)}, 32, 2,
-                               made_up(1e10, 1e11));
+                               flat_machine(1e10, 1e11));
   ASSERT_EQ(p.phases.size(), 3u) << "prefill, decode and mixed";
   for (const ProfilePhase& phase : p.phases) {
     SCOPED_TRACE(phase_name(phase.phase));
@@ -84,7 +73,7 @@ TEST(Profile, A25_rows_sum_to_the_step_and_limit_and_losses_to_the_row) {
 }
 
 TEST(Profile, rows_are_an_operator_and_a_shape_and_the_head_is_one_of_its_own) {
-  const Profile p = profile_of({request(random_prompt(40, 1), 4)}, 512, 0, made_up(1e10, 1e11));
+  const Profile p = profile_of({request(random_prompt(40, 1), 4)}, 512, 0, flat_machine(1e10, 1e11));
   ASSERT_EQ(p.phases[0].phase, Phase::kPrefill);
   std::set<std::string> keys;
   std::map<std::string, int64_t> calls;
@@ -105,7 +94,7 @@ TEST(Profile, rows_are_an_operator_and_a_shape_and_the_head_is_one_of_its_own) {
 
 TEST(Profile, A2_attention_work_does_not_depend_on_the_chunks_it_came_in) {
   for (const int64_t chunk : {256, 1000, 137}) {
-    const Profile p = profile_of({request(random_prompt(1000, 1), 1)}, chunk, 0, made_up(1e10, 1e11),
+    const Profile p = profile_of({request(random_prompt(1000, 1), 1)}, chunk, 0, flat_machine(1e10, 1e11),
                                  ActivationFormat::kInt8, 1024);
     ASSERT_EQ(p.phases.size(), 1u);
     int64_t flops = 0;
@@ -117,7 +106,7 @@ TEST(Profile, A2_attention_work_does_not_depend_on_the_chunks_it_came_in) {
 
 TEST(Profile, A27_tokens_that_are_cached_are_context_and_not_work) {
   // 1,024 tokens of which a step finds 1,008, 63 pages of 16, in the cache: it computes 16.
-  const Profile p = profile_of({request(random_prompt(1024, 1), 1)}, 1008, 0, made_up(1e10, 1e11),
+  const Profile p = profile_of({request(random_prompt(1024, 1), 1)}, 1008, 0, flat_machine(1e10, 1e11),
                                ActivationFormat::kInt8, 1040);
   ASSERT_EQ(p.phases.size(), 1u);
   std::map<std::string, int64_t> flops;  // of attention, by its row
@@ -132,7 +121,7 @@ TEST(Profile, A27_tokens_that_are_cached_are_context_and_not_work) {
 
 TEST(Profile, A2_two_prompts_in_one_step_are_two_and_not_one_long_one) {
   const Profile p = profile_of({request(random_prompt(100, 1), 1), request(random_prompt(100, 2), 1)}, 512, 0,
-                               made_up(1e10, 1e11));
+                               flat_machine(1e10, 1e11));
   int64_t flops = 0;
   for (const ProfileRow& r : p.phases[0].rows)
     if (r.op == "attention_prefill") flops += r.cost.total_flops();
@@ -141,8 +130,8 @@ TEST(Profile, A2_two_prompts_in_one_step_are_two_and_not_one_long_one) {
 
 TEST(Profile, one_workload_gives_prefill_and_decode_opposite_verdicts) {
   // 20 FLOP a byte: f32 activations of 256 tokens do more than that with a weight, one token does less.
-  const Profile p =
-      profile_of({request(random_prompt(256, 1), 8)}, 512, 0, made_up(1e10, 2e11), ActivationFormat::kF32);
+  const Profile p = profile_of({request(random_prompt(256, 1), 8)}, 512, 0, flat_machine(1e10, 2e11),
+                               ActivationFormat::kF32);
   ASSERT_EQ(p.phases.size(), 2u);
   int prefill = 0, decode = 0;
   for (const ProfilePhase& phase : p.phases)
@@ -162,7 +151,7 @@ TEST(Profile, one_workload_gives_prefill_and_decode_opposite_verdicts) {
 Profile of_spans(const std::vector<StageSpan>& spans) {
   Profiler profiler;
   for (const StageSpan& s : spans) profiler.on_stage(s.request, s.stage, s.begin_ns, s.end_ns);
-  return profiler.finish(made_up(1e9, 1e9), 1);
+  return profiler.finish(flat_machine(1e9, 1e9), 1);
 }
 constexpr int64_t kMs = 1000000;
 
