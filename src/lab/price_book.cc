@@ -9,7 +9,7 @@ namespace ridge {
 
 namespace {
 
-/// Everything that the cost of a call depends on, its batch_values() aside.
+/// Everything that the cost of a call depends on, its batch_values() by where they come from.
 std::string signature(const PlannedCall& planned) {
   const AnyCall& call = planned.call;
   std::string out = text(call.op->name(), " ", planned.selection.kernel);
@@ -23,21 +23,33 @@ std::string signature(const PlannedCall& planned) {
     const auto scalar = call.op->get_param(call.args.get(), name);
     out += text(" ", scalar.ok() ? *scalar : 0);
   }
+  std::vector<std::pair<const void*, int64_t>> sources;
+  call.op->batch_sources(call.args.get(), &sources);
+  for (const auto& [address, value] : sources)
+    out += text(" ", reinterpret_cast<uintptr_t>(address), "+", value);
   return out;
 }
 
 }  // namespace
 
-PriceBook::PriceBook(const StepPlan& plan) : names_(plan.calls().size()) {
+PriceBook::PriceBook(const StepPlan& plan) {
   std::map<std::string, size_t> known;
   for (const PlannedCall& planned : plan.calls()) {
+    const AnyCall& call = planned.call;
     const auto [found, fresh] = known.emplace(signature(planned), groups_.size());
     if (fresh) {
       Group g;
-      g.kernel = planned.call.op->kernel_name(planned.selection), g.formats = formats_of(planned.call);
+      g.kernel = call.op->kernel_name(planned.selection), g.formats = formats_of(call);
+      g.first = group_of_.size();
       groups_.push_back(std::move(g));
+      call.op->batch_values(call.args.get(), &batch_);
+      place_of_.push_back(batch_.empty() ? kNone : varying_.size());
+      if (!batch_.empty()) varying_.push_back(group_of_.size());
+      batch_.clear();
     }
     group_of_.push_back(found->second);
+    names_.push_back(std::make_shared<const CallName>(
+        CallName{call.op->name(), call.label, groups_[found->second].kernel, ""}));
   }
 }
 
@@ -55,13 +67,10 @@ PriceBook::Group& PriceBook::price(const StepPlan& plan, size_t index) {
   return g;
 }
 
-const std::shared_ptr<const CallName>& PriceBook::name_of(const StepPlan& plan, size_t index,
-                                                          const Group& g) {
-  std::shared_ptr<const CallName>& name = names_[index];
-  if (name == nullptr || name->shape != g.shape) {
-    const AnyCall& call = plan.calls()[index].call;
-    name = std::make_shared<const CallName>(CallName{call.op->name(), call.label, g.kernel, g.shape});
-  }
+const std::shared_ptr<const CallName>& PriceBook::name_of(size_t call, const std::string& shape) {
+  std::shared_ptr<const CallName>& name = names_[call];
+  if (name->shape != shape)
+    name = std::make_shared<const CallName>(CallName{name->op, name->label, name->kernel, shape});
   return name;
 }
 

@@ -17,13 +17,15 @@ struct CallName {
 
 class PriceBook {
  public:
-  /// Calls that cost the same whenever their batch_values() are the same: one operator and kernel, the same
-  /// shapes, types and scalars. Most have none, which alone change from step to step, and are priced once.
+  /// Calls that cost the same in every step: one operator and kernel, the same shapes, types and scalars, and
+  /// the same batch_sources(). Most have none of these, which alone change from step to step, and are priced
+  /// once.
   struct Group {
     std::shared_ptr<const Cost> cost;
     std::string kernel, shape, formats;
     std::vector<int64_t> batch;  // values that cost and shape are of
     size_t row = kNone;          // the caller's: where it keeps what it knows of this shape; kNone when new
+    size_t first = 0;            // the group's first call
   };
   static constexpr size_t kNone = ~size_t{0};
 
@@ -31,16 +33,21 @@ class PriceBook {
   /// What a call costs as the last step has left its counters, and its names. `plan` is the one that the book
   /// was made of.
   Group& price(const StepPlan& plan, size_t call);
-  /// Whether the call's cost may change from step to step; known once it was priced.
-  bool varies(size_t call) const { return !groups_[group_of_[call]].batch.empty(); }
+  /// The first call of each group whose cost may change from step to step: to price after every step, for a
+  /// look at all calls costs a miss of the cache each.
+  const std::vector<size_t>& varying() const { return varying_; }
+  /// The place in varying() of the call's group; kNone: its cost stays.
+  size_t place_of(size_t call) const { return place_of_[group_of_[call]]; }
   /// The row of a call as it was last priced.
   size_t row_of(size_t call) const { return groups_[group_of_[call]].row; }
-  const std::shared_ptr<const CallName>& name_of(const StepPlan& plan, size_t call, const Group& priced);
+  /// The call's names at a shape of its group.
+  const std::shared_ptr<const CallName>& name_of(size_t call, const std::string& shape);
 
  private:
   std::vector<Group> groups_;
-  std::vector<size_t> group_of_;  // of each call
-  std::vector<std::shared_ptr<const CallName>> names_;
+  std::vector<size_t> group_of_;                        // of each call
+  std::vector<std::shared_ptr<const CallName>> names_;  // likewise, as last asked for
+  std::vector<size_t> varying_, place_of_;
   std::vector<int64_t> batch_;
 };
 

@@ -38,6 +38,14 @@ size_t Profiler::row(Collected& c, Key key, const AnyCall* call) {
   return found->second;
 }
 
+Profiler::Price Profiler::price(Collected& c, Planned& planned, const StepPlan& plan, size_t index) {
+  const AnyCall& call = plan.calls()[index].call;
+  PriceBook::Group& priced = planned.book.price(plan, index);
+  if (priced.row == PriceBook::kNone)
+    priced.row = row(c, {call.op->name(), priced.kernel, priced.shape, priced.formats}, &call);
+  return {priced.row, priced.cost};
+}
+
 /// What a step leaves behind is noted, and added up when the run is over: between two steps that takes longer
 /// than the device's threads wait without falling asleep, and waking them would be a cost of the recording.
 void Profiler::on_step(const StepFacts& facts, const StepPlan& plan) {
@@ -54,19 +62,12 @@ void Profiler::on_step(const StepFacts& facts, const StepPlan& plan) {
     note.times.push_back({t.end_ns, static_cast<float>(t.meter.wait_ns),
                           static_cast<float>(t.meter.barrier_ns), static_cast<float>(t.meter.imbalance_ns),
                           static_cast<float>(t.meter.occupancy_ns)});
-  const bool first = planned.steps++ == 0;
-  for (size_t i = 0; i < plan.calls().size(); ++i) {
-    if (!first && !planned.book.varies(i)) continue;
-    const AnyCall& call = plan.calls()[i].call;
-    PriceBook::Group& priced = planned.book.price(plan, i);
-    if (priced.row == PriceBook::kNone)
-      priced.row = row(c, {call.op->name(), priced.kernel, priced.shape, priced.formats}, &call);
-    const auto& name = planned.book.name_of(plan, i, priced);
-    if (planned.book.varies(i)) note.varied.push_back({priced.row, priced.cost, name});
-    if (first) planned.calls.push_back({priced.row, priced.cost, name});
-  }
+  if (planned.steps++ == 0)
+    for (size_t i = 0; i < plan.calls().size(); ++i) planned.calls.push_back(price(c, planned, plan, i));
+  note.varied.reserve(planned.book.varying().size());
+  for (const size_t i : planned.book.varying()) note.varied.push_back(price(c, planned, plan, i));
   noted_.push_back(std::move(note));
-  constexpr size_t kMostNoted = 4096;  // some 60 MB of a small model's steps
+  constexpr size_t kMostNoted = 4096;  // of 300 calls each: 30 MB
   if (noted_.size() >= kMostNoted) add_up();
   if (far_) pause_to_read(planned, plan);
 }
@@ -83,12 +84,13 @@ void Profiler::add(const NotedStep& note) {
   c.phase.wall_us += static_cast<double>(note.end_ns - note.begin_ns) / 1e3;
   StepSlice slice{note.phase, note.begin_ns - note.paused_ns, note.end_ns - note.paused_ns, note.tokens, {}};
   if (keep_slices_) slice.calls.reserve(note.times.size());
+  PriceBook& book = note.planned->book;
   int64_t before = note.calls_begin_ns, far_bytes = 0;
-  auto varied = note.varied.begin();
   std::vector<size_t> touched;
   for (size_t i = 0; i < note.times.size(); ++i) {
     const NotedTime& time = note.times[i];
-    const NotedCall& call = note.planned->book.varies(i) ? *varied++ : note.planned->calls[i];
+    const size_t place = book.place_of(i);
+    const Price& call = place == PriceBook::kNone ? note.planned->calls[i] : note.varied[place];
     ProfileRow& r = c.phase.rows[call.row];
     ++r.calls;
     r.time_us += static_cast<double>(time.end_ns - before) / 1e3;
@@ -101,7 +103,8 @@ void Profiler::add(const NotedStep& note) {
       far_bytes += call.cost->read_bytes[static_cast<size_t>(d)];
     touched.push_back(call.row);
     if (keep_slices_)
-      slice.calls.push_back({before - note.paused_ns, time.end_ns - note.paused_ns, call.name, call.cost});
+      slice.calls.push_back(
+          {before - note.paused_ns, time.end_ns - note.paused_ns, book.name_of(i, r.shape), call.cost});
     before = time.end_ns;
   }
   // Weights and cache come round once a step: everything far that the step reads lies between two uses.

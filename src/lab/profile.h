@@ -38,8 +38,8 @@ struct Drift {
   int64_t bytes = 0;                     // that a step reads of weights, scales and KV
   double now = 0, file = 0;              // bytes a second: median of the readings; the machine file's
   double flops_now = 0, flops_file = 0;  // multiply-adds in f32, operations a second, likewise
-  /// What the processor computes now, of what it did when it was probed: a lower clock, or a neighbour on the
-  /// other thread of its cores. 1 where it was not read.
+  /// What the processor computes now, of what it did when it was probed: less at a lower clock, or where
+  /// something else uses the same core. 1 where it was not read.
   double arithmetic() const { return flops_now > 0 && flops_file > 0 ? flops_now / flops_file : 1; }
 };
 
@@ -79,8 +79,8 @@ struct Profile {
   std::string date, commit, command;
 };
 
-/// Collects steps; attach to an engine, run, then finish(). After a step it prices the calls whose costs
-/// change, outside of the timed calls; all else is worked out in finish().
+/// Collects steps; attach to an engine, run, then finish(). After a step it notes times and prices one call
+/// of each group whose costs change, outside of the timed calls; all else is worked out in finish().
 class Profiler final : public StepObserver {
  public:
   explicit Profiler(bool keep_slices = true) : keep_slices_(keep_slices) {}
@@ -106,15 +106,14 @@ class Profiler final : public StepObserver {
     ProfilePhase phase;
     std::map<Key, size_t> index;
   };
-  struct NotedCall {
+  struct Price {
     size_t row = 0;
     std::shared_ptr<const Cost> cost;
-    std::shared_ptr<const CallName> name;
   };
   /// A plan, in one phase.
   struct Planned {
     PriceBook book;
-    std::vector<NotedCall> calls;  // as in the plan's first step: those that do not vary stand for all steps
+    std::vector<Price> calls;  // as in the plan's first step: those that do not vary stand for all steps
     int64_t steps = 0;
     std::vector<FarReading> readings;
     explicit Planned(const StepPlan& plan) : book(plan) {}
@@ -128,13 +127,14 @@ class Profiler final : public StepObserver {
     Planned* planned = nullptr;
     Phase phase = Phase::kPrefill;
     int64_t tokens = 0, begin_ns = 0, calls_begin_ns = 0, end_ns = 0, paused_ns = 0;
-    std::vector<NotedTime> times;   // by call
-    std::vector<NotedCall> varied;  // of the calls that vary, in their order
+    std::vector<NotedTime> times;  // by call
+    std::vector<Price> varied;     // as the book's varying()
   };
   struct Pause {
     int64_t end_ns = 0, all_ns = 0;  // of this one and those before it
   };
   size_t row(Collected& c, Key key, const AnyCall* call);  // its index, made when it is new
+  Price price(Collected& c, Planned& planned, const StepPlan& plan, size_t call);
   void add_up();
   void add(const NotedStep& note);
   void pause_to_read(Planned& planned, const StepPlan& plan);

@@ -68,6 +68,9 @@ class AnyOperator {
   /// Appends all that changes between two runs of a planned call: its counts as they are, and batch_key()
   /// where the operator has one.
   virtual void batch_values(const void* args, std::vector<int64_t>* out) const = 0;
+  /// Appends where those come from, an address and a number each: two calls of one operator with the same
+  /// sources have the same batch_values() at all times.
+  virtual void batch_sources(const void* args, std::vector<std::pair<const void*, int64_t>>* out) const = 0;
 
   /// Shapes, dtypes and scalars: kInvalidArgument naming operand, value found, value wanted.
   virtual Status check(const void* args) const = 0;

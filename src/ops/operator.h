@@ -194,6 +194,8 @@ struct Operator {
   /// Of what the account knows of the real batch beside counts (chunks of attention), a number that changes
   /// when it does: cost and row are worked out anew then. Null: there is nothing.
   std::function<uint64_t(const A&)> batch_key;
+  /// Where it looks: calls with one source have one batch_key. Null: each call has a source of its own.
+  std::function<const void*(const A&)> batch_source;
   /// A key of this call's row in the account; null: the dims of the operands, joined.
   std::function<std::string(const A&)> shape_key;
   /// Calls whose operands lie in a core's own caches, on which `ridge probe` measures how fast the kernels

@@ -80,6 +80,13 @@ class Registered final : public AnyOperator {
     for (const auto& c : op_.counts) out->push_back((as(args).*c.field).get());
     if (op_.batch_key) out->push_back(static_cast<int64_t>(op_.batch_key(as(args))));
   }
+  void batch_sources(const void* args, std::vector<std::pair<const void*, int64_t>>* out) const override {
+    for (const auto& c : op_.counts) {
+      const Count& count = as(args).*c.field;
+      out->emplace_back(count.live, count.live != nullptr ? 0 : count.value);
+    }
+    if (op_.batch_key) out->emplace_back(op_.batch_source ? op_.batch_source(as(args)) : args, 0);
+  }
   Status check(const void* args) const override {
     Dims dims;
     RIDGE_TRY(bind(op_, as(args), &dims));

@@ -2,7 +2,9 @@
 
 #include "lab/price_book.h"
 
+#include "account/flat_machine.h"
 #include "engine/generate.h"
+#include "lab/profile.h"
 
 namespace ridge {
 namespace {
@@ -10,14 +12,23 @@ namespace {
 /// Compares a book kept over steps with the descriptions, after each step.
 struct Comparison final : StepObserver {
   void on_step(const StepFacts&, const StepPlan& plan) override {
-    PriceBook& book = books.try_emplace(plan.id(), plan).first->second;
+    const auto [found, fresh_plan] = books.try_emplace(plan.id(), plan);
+    PriceBook& book = found->second;
+    std::vector<PriceBook::Group> varying;  // as of this step
+    for (const size_t i : book.varying()) varying.push_back(book.price(plan, i));
     for (size_t i = 0; i < plan.calls().size(); ++i) {
       const PlannedCall& planned = plan.calls()[i];
+      // Of a group, the call that is priced stands for all, and those that never change for all steps.
+      const size_t place = book.place_of(i);
+      if (place == PriceBook::kNone && fresh_plan) constant[plan.id()].emplace(i, book.price(plan, i));
+      const PriceBook::Group& stands =
+          place == PriceBook::kNone ? constant[plan.id()].at(i) : varying.at(place);
+      EXPECT_EQ(*stands.cost, plan.cost(i)) << planned.call.label;
       PriceBook::Group& priced = book.price(plan, i);
       EXPECT_EQ(*priced.cost, plan.cost(i)) << planned.call.label;
       EXPECT_EQ(priced.shape, planned.call.op->shape(planned.call.args.get()));
       EXPECT_EQ(priced.kernel, planned.call.op->kernel_name(planned.selection));
-      const CallName& name = *book.name_of(plan, i, priced);
+      const CallName& name = *book.name_of(i, priced.shape);
       EXPECT_EQ(name.label, planned.call.label);
       EXPECT_EQ(name.op, planned.call.op->name());
       EXPECT_EQ(name.shape, priced.shape);
@@ -26,10 +37,12 @@ struct Comparison final : StepObserver {
       fresh += priced.row == PriceBook::kNone;
       priced.row = 0;
     }
+    EXPECT_LE(varying.size(), plan.calls().size() / 4) << "one call of a group is enough";
     ++steps;
   }
   void on_stage(int64_t, Stage, int64_t, int64_t) override {}
   std::map<uint64_t, PriceBook> books;
+  std::map<uint64_t, std::map<size_t, PriceBook::Group>> constant;  // by plan and call
   int64_t calls = 0, steps = 0, fresh = 0;
 };
 
@@ -55,6 +68,74 @@ TEST(PriceBook, equals_them_where_windowed_and_global_layers_have_counts_of_thei
   TinySpec spec;
   spec.architecture = "gemma3", spec.layers = 4;  // both counts are the same until the window is full
   compare(spec);
+}
+
+/// Prices each call of each step by its description, beside a Profiler that sees the same steps.
+struct Beside final : StepObserver {
+  using Key = std::array<std::string, 4>;
+  struct Sum {
+    int64_t calls = 0;
+    Cost cost;
+  };
+  struct Call {
+    std::string op, label, shape;
+    Cost cost;
+    int64_t end_ns = 0;
+  };
+  void on_step(const StepFacts& facts, const StepPlan& plan) override {
+    profiler.on_step(facts, plan);
+    for (size_t i = 0; i < plan.calls().size(); ++i) {
+      const PlannedCall& planned = plan.calls()[i];
+      const std::string op = planned.call.op->name(), shape = planned.call.op->shape(planned.call.args.get());
+      Sum& sum = rows[{phase_name(facts.phase), op, planned.call.op->kernel_name(planned.selection), shape}];
+      ++sum.calls, sum.cost += plan.cost(i);
+      calls.push_back({op, planned.call.label, shape, plan.cost(i), facts.calls[i].end_ns});
+    }
+  }
+  void on_stage(int64_t, Stage, int64_t, int64_t) override {}
+  Profiler profiler;
+  std::map<Key, Sum> rows;
+  std::vector<Call> calls;
+};
+
+TEST(Profile, holds_of_every_call_of_every_step_what_its_description_says) {
+  for (const char* architecture : {"llama", "gemma3"}) {
+    SCOPED_TRACE(architecture);
+    TinySpec spec;
+    spec.architecture = architecture, spec.layers = 4;
+    TinyModel tiny(spec);
+    EngineOptions o;
+    o.kv.context = 300, o.max_sequences = 3, o.prefill_tokens = 16;
+    const auto engine = engine_for(tiny, o);
+    Beside beside;
+    engine->set_observer(&beside);
+    generate(*engine, {request(random_prompt(3, 1), 40), request(random_prompt(70, 3), 120)});
+    const Profile profile = beside.profiler.finish(flat_machine(1e10, 1e11), 1);
+    std::map<Beside::Key, Beside::Sum> rows;
+    for (const ProfilePhase& phase : profile.phases)
+      for (const ProfileRow& r : phase.rows)
+        if (r.op != "host") {
+          Beside::Sum& sum = rows[{phase_name(phase.phase), r.op, r.kernel, r.shape}];
+          sum.calls += r.calls, sum.cost += r.cost;  // formats apart
+        }
+    ASSERT_EQ(rows.size(), beside.rows.size());
+    for (const auto& [key, sum] : beside.rows) {
+      EXPECT_EQ(rows[key].calls, sum.calls) << key[1] << " " << key[3];
+      EXPECT_EQ(rows[key].cost, sum.cost) << key[1] << " " << key[3];
+    }
+    size_t at = 0;
+    for (const StepSlice& step : profile.steps)
+      for (const CallSlice& slice : step.calls) {
+        ASSERT_LT(at, beside.calls.size());
+        const Beside::Call& call = beside.calls[at++];
+        EXPECT_EQ(slice.name->op, call.op);
+        EXPECT_EQ(slice.name->label, call.label);
+        EXPECT_EQ(slice.name->shape, call.shape);
+        EXPECT_EQ(*slice.cost, call.cost) << call.label;
+        EXPECT_EQ(slice.end_ns, call.end_ns) << call.label;
+      }
+    EXPECT_EQ(at, beside.calls.size());
+  }
 }
 
 TEST(StepPlan, ids_are_never_shared) {
