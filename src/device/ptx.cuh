@@ -180,6 +180,12 @@ __device__ __forceinline__ void fence_proxy_async() {
 __device__ __forceinline__ void grid_dependency_wait() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
 }
+/// Has `value` worked out before what follows in order of volatile instructions, a wait say: a branch on it
+/// that does nothing.
+__device__ __forceinline__ void complete_before(uint32_t value) {
+  asm volatile("{ .reg .pred p; setp.eq.u32 p, %0, 0x9e3779b9; @p nanosleep.u32 0; }" ::"r"(value)
+               : "memory");
+}
 /// Lets the next launch start its blocks where there is room.
 __device__ __forceinline__ void grid_launch_dependents() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

@@ -239,13 +239,17 @@ __global__ __launch_bounds__(Traits::kThreads, Traits::kBlocksPerSm) void attent
     const auto locate = [&](int32_t key) {
       return key < last ? key_offset<Traits>(call, pages, key, last, head_offset) : 0;
     };
-    // The first stages: before the wait if everything in them was written before this step.
+    // The first stages: before the wait those in which every key was written before this step.
     int64_t offsets[Traits::kStages - 1];
 #pragma unroll
     for (int i = 0; i < Traits::kStages - 1; ++i) offsets[i] = locate(first + i * Traits::kTileKeys);
-    if (first_piece && last > piece.end_key - call.unsettled) (void)upstream.wait();
 #pragma unroll
-    for (int i = 0; i < Traits::kStages - 1; ++i) copy(i, first + i * Traits::kTileKeys, offsets[i]);
+    for (int i = 0; i < Traits::kStages - 1; ++i) {
+      const int32_t key = first + i * Traits::kTileKeys;
+      if (first_piece && key < last && min(key + Traits::kStageKeys, last) > piece.end_key - call.unsettled)
+        (void)upstream.wait();
+      copy(i, key, offsets[i]);
+    }
     const auto waited = upstream.wait();
     first_piece = false;
     uint32_t q[Traits::kHeadDim / 16][4];

@@ -36,9 +36,11 @@ struct AttentionDecodeCall {
   float scale = 1, softcap = 0;  // softcap 0: none
 };
 
-template <int kHeadDimIn, int kRowsIn, int kWarpsIn, int kStagesIn, int kBlocksPerSmIn>
+template <int kHeadDimIn, int kRowsIn, int kWarpsIn, int kStagesIn, int kBlocksPerSmIn, int kLeastTilesIn = 1>
 struct DecodeTraits {
   static constexpr int kHeadDim = kHeadDimIn, kRows = kRowsIn;  // kRows: query heads of a unit, 8 or 16
+  // Tiles of a share, at least: to join shares takes as long as a few tiles.
+  static constexpr int kLeastTiles = kLeastTilesIn;
   static constexpr int kWarps = kWarpsIn, kStages = kStagesIn, kBlocksPerSm = kBlocksPerSmIn,
                        kThreads = kWarps * 32;
   // Matrix steps loaded together: registers for latency.
@@ -143,9 +145,10 @@ __device__ __forceinline__ int32_t sequence_tiles(const AttentionDecodeCall<T, I
 /// whose share two sequences have begins anew at their border, for about 4 us, and all wait for it. Returns
 /// the share's tiles, and pads the line's sequences to whole shares (no keys are behind the padding), or 0. A
 /// warp calls it; a lane tries a size, then has a sequence.
-__device__ __forceinline__ int32_t align_shares(int32_t* sequence_begin, int32_t batch, int32_t shares) {
+__device__ __forceinline__ int32_t align_shares(int32_t* sequence_begin, int32_t batch, int32_t shares,
+                                                int32_t least) {
   const int lane = threadIdx.x & 31;
-  const int32_t even = ceil_div_32(sequence_begin[batch], shares), size = max(1, even + lane);
+  const int32_t even = max(least, ceil_div_32(sequence_begin[batch], shares)), size = even + lane;
   int32_t needed = 0;
   for (int32_t s = 0; s < batch; ++s) needed += ceil_div_32(sequence_begin[s + 1] - sequence_begin[s], size);
   const unsigned fits = __ballot_sync(0xffffffffu, needed <= shares && lane <= 1 + even / 8);
@@ -197,14 +200,15 @@ __device__ DecodePlan plan_decode(const AttentionDecodeCall<T, Io>& call, int32_
   int32_t share_size = 0;
   if (batch > 1 && batch <= 32) {
     if (warp == 0) {
-      const int32_t size = align_shares(sequence_begin, batch, most);
+      const int32_t size = align_shares(sequence_begin, batch, most, Traits::kLeastTiles);
       if (lane == 0) aligned = size;
     }
     __syncthreads();
     share_size = aligned;
   }
   const int32_t total = sequence_begin[batch];
-  const int32_t shares = max(1, share_size > 0 ? total / share_size : min(most, total));
+  const int32_t shares =
+      max(1, share_size > 0 ? total / share_size : min(most, ceil_div_32(total, Traits::kLeastTiles)));
   plan.tiles_each = total / shares;
   plan.longer = total - plan.tiles_each * shares;
   const bool works = plan.share < shares;

@@ -21,10 +21,10 @@ constexpr int64_t matrices_of(Gate gate) {
 template <Gate kGate = Gate::kNone, class T, class Y>
 Status launch_few_tokens(cudaStream_t stream, const LinearCall<T, T, Y>& call, int sms) {
   if (call.in <= 4096)
-    return launch_gemm_stream<GemmStreamTraits<16, 8, 1, 12, 1, 1>, T, Y, kGate>(stream, call, sms);
-  return launch_gemm_stream<GemmStreamTraits<16, 14, 1, 12, 2, 1>, T, Y, kGate>(stream, call, sms);
+    return launch_gemm_stream<GemmStreamTraits<16, 8, 1, 9, 1, 1>, T, Y, kGate>(stream, call, sms);
+  return launch_gemm_stream<GemmStreamTraits<16, 14, 1, 8, 2, 1>, T, Y, kGate>(stream, call, sms);
 }
-inline constexpr int64_t kFewTokensWidth = GemmStreamTraits<16, 14, 1, 12, 2, 1>::kWidth;
+inline constexpr int64_t kFewTokensWidth = GemmStreamTraits<16, 14, 1, 8, 2, 1>::kWidth;
 
 /// One token, w of 16 bits, x of 16 or 32.
 template <Gate kGate = Gate::kNone, class W, class X, class Y>

@@ -34,6 +34,9 @@ struct LinearTermsCall {
   int sharing = 1;                // warps that share a pair of tiles: parts, or 1
   int terms = 3;                  // 3: f32 x; 1: bf16
   bool vectors = false;           // four neighbouring x are aligned
+  // Then x stands for x / rms(x) (norm + norm_offset): of linear_terms_small alone, x f32 with vectors.
+  const float* norm = nullptr;  // [in], aligned to 16 bytes; read before the wait
+  float norm_epsilon = 0, norm_offset = 0;
 };
 
 /// The tile of 16 rows that half a warp multiplies: lanes 0 … 15 the first of a pair.

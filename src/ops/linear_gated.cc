@@ -2,25 +2,11 @@
 
 #include <vector>
 
-#include "kernels/rows16/rows16.h"
+#include "ops/weight_row.h"
 
 namespace ridge {
 
 namespace {
-
-/// Row `row` of w in double.
-std::vector<double> row_of(const Tensor& w, int64_t row) {
-  const int64_t in = w.dim(1);
-  std::vector<double> values(static_cast<size_t>(in));
-  if (w.layout != nullptr) {
-    std::vector<float> decoded(values.size());
-    rows16::decode_row(w.dtype, w.data, in, row, decoded.data());
-    values.assign(decoded.begin(), decoded.end());
-    return values;
-  }
-  for (int64_t k = 0; k < in; ++k) values[static_cast<size_t>(k)] = w.f64(row, k);
-  return values;
-}
 
 struct Product {
   double sum = 0, magnitude = 0;
@@ -38,22 +24,26 @@ Product product(const Tensor& x, int64_t token, const std::vector<double>& w) {
 
 void linear_gated_reference(const LinearGated& a, double (*activation)(double)) {
   for (int64_t i = 0; i < a.y.dim(1); ++i) {
-    const std::vector<double> gate = row_of(a.w_gate, i), up = row_of(a.w_up, i);
+    const std::vector<double> gate = weight_row(a.w_gate, i), up = weight_row(a.w_up, i);
     for (int64_t t = 0; t < a.y.dim(0); ++t)
       a.y.set(activation(product(a.x, t, gate).sum) * product(a.x, t, up).sum, t, i);
   }
 }
 
-double linear_gated_bound(const LinearGated& a, double y, int64_t t, int64_t i, double slope) {
-  const Product gate = product(a.x, t, row_of(a.w_gate, i)), up = product(a.x, t, row_of(a.w_up, i));
-  const double unit =
-      (static_cast<double>(a.x.dim(1)) + 4) * 0x1p-24;  // linear's, with a rounding of the weight
-  const double gate_error = unit * gate.magnitude, up_error = unit * up.magnitude;
+double gated_bound(const GatedProducts& p, double unit, double y, double slope) {
+  const double gate_error = unit * p.gate_magnitude, up_error = unit * p.up_magnitude;
   // |activation(g)| <= |g|; the activation itself is off by 10 + 4 |s| u of the result, |s| <= 1.6 |g| + 0.08
   // |g|^3.
-  const double g = std::fabs(gate.sum);
-  return slope * gate_error * (std::fabs(up.sum) + up_error) + (g + gate_error) * up_error +
+  const double g = std::fabs(p.gate);
+  return slope * gate_error * (std::fabs(p.up) + up_error) + (g + gate_error) * up_error +
          (12 + 4 * (1.6 * g + 0.08 * g * g * g)) * 0x1p-24 * std::fabs(y);
+}
+
+double linear_gated_bound(const LinearGated& a, double y, int64_t t, int64_t i, double slope) {
+  const Product gate = product(a.x, t, weight_row(a.w_gate, i)), up = product(a.x, t, weight_row(a.w_up, i));
+  const double unit =
+      (static_cast<double>(a.x.dim(1)) + 4) * 0x1p-24;  // linear's, with a rounding of the weight
+  return gated_bound({gate.sum, up.sum, gate.magnitude, up.magnitude}, unit, y, slope);
 }
 
 }  // namespace ridge

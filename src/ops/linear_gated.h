@@ -20,6 +20,12 @@ struct LinearGated {
 /// Sums over `in` in double; packed weights are decoded.
 void linear_gated_reference(const LinearGated& a, double (*activation)(double));
 
+/// The two sums of an output, and those of the magnitudes of their terms.
+struct GatedProducts {
+  double gate = 0, up = 0, gate_magnitude = 0, up_magnitude = 0;
+};
+/// Largest error of y when the products are off by `unit` of their magnitudes: `slope` bounds |activation'|.
+double gated_bound(const GatedProducts& p, double unit, double y, double slope);
 /// Largest error of y[t, i] when the products are off as linear's may be: `slope` bounds |activation'|.
 double linear_gated_bound(const LinearGated& a, double y, int64_t t, int64_t i, double slope);
 

@@ -61,6 +61,25 @@ inline LinearTermsPart terms_part(const Tensor& y, const Tensor& w, const Tensor
   return part;
 }
 
+/// The more rows, the fewer warps need to share them: launch_linear_terms knows 16, 8 and 4. Of the shape of
+/// w alone: no bit depends on the batch.
+constexpr int terms_parts(int64_t pairs) {
+  return pairs <= 264 ? 16 : pairs <= 528 ? 8 : 4;
+}
+
+/// What a call whose x is normalized on the way asks for besides; `pairs` of tiles are in all matrices.
+inline Decline declines_normalized(const Tensor& x, const Tensor& norm, int64_t pairs) {
+  constexpr int64_t kMostColumns = 1024;  // kSmallNorm of linear_terms_small.cuh
+  const int64_t in = x.dim(1), units = ceil_div(in, int64_t{64});
+  if (x.dim(0) > 1) return decline("tokens is ", x.dim(0), ", needs 1");
+  if (x.dtype != kF32) return decline("x is ", dtype_name(x.dtype), ", this kernel takes f32");
+  if (in > kMostColumns || in % 8 != 0)
+    return decline("in is ", in, ", needs a multiple of 8 up to ", kMostColumns);
+  if (ceil_div(units, int64_t{terms_parts(pairs)}) > 2)
+    return decline("in is ", in, " with ", pairs * 32, " rows: too many columns a warp");
+  return aligned_rows({{"x", &x}, {"norm", &norm}});
+}
+
 /// What does not depend on the matrices one by one; `pairs` of tiles are in all of them.
 template <DType dtype>
 LinearTermsCall terms_call_of(const Tensor& x, const Tensor& w, int64_t pairs, void* workspace) {
@@ -69,9 +88,7 @@ LinearTermsCall terms_call_of(const Tensor& x, const Tensor& w, int64_t pairs, v
   call.tokens = x.dim(0), call.in = x.dim(1), call.x_stride = x.stride(0);
   if constexpr (is_block_quantized(dtype)) call.tile_bytes = rows16::tile_bytes(dtype, w.dim(1));
   call.panels = static_cast<int>(ceil_div(call.in, int64_t{32})), call.units = (call.panels + 1) / 2;
-  // The more rows, the fewer warps need to share them: launch_linear_terms knows 16, 8 and 4. Of w's shape
-  // alone: no bit depends on the batch.
-  call.parts = pairs <= 264 ? 16 : pairs <= 528 ? 8 : 4;
+  call.parts = terms_parts(pairs);
   call.part_units = (call.units + call.parts - 1) / call.parts;
   call.terms = terms_of(x), call.vectors = rows_aligned(x);
   return call;

@@ -126,9 +126,15 @@ bool StepPlan::try_fuse(AnyOperator& fused, const std::vector<const char*>& name
 }
 
 void StepPlan::fuse(const PlanOptions& options) {
-  for (AnyOperator* op : operators()) {
-    if (op->replaces().empty() || options.fusions.count(op->name()) == 0) continue;
-    for (size_t at = 0; at < calls_.size(); ++at) try_fuse(*op, at);
+  std::vector<AnyOperator*> wanted;
+  for (AnyOperator* op : operators())
+    if (!op->replaces().empty() && options.fusions.count(op->name()) > 0) wanted.push_back(op);
+  // From the front: of two sequences that share a call the earlier one takes it. And again while there was
+  // one: a fused call can be a part of another sequence.
+  for (bool found = true; found;) {
+    found = false;
+    for (size_t at = 0; at < calls_.size(); ++at)
+      for (AnyOperator* op : wanted) found = try_fuse(*op, at) || found;
   }
 }
 

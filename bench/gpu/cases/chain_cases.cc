@@ -1,4 +1,5 @@
 // A decode step of SmolLM2's shape from operators, captured in one graph: with fused operators and without.
+// kNormed is what a plan makes of it.
 
 #include <cuda_runtime_api.h>
 
@@ -13,8 +14,11 @@
 #include "ops/attention_decode/attention_decode.h"
 #include "ops/kv_write/kv_write.h"
 #include "ops/linear/linear.h"
+#include "ops/linear_add/linear_add.h"
 #include "ops/linear_qkv/linear_qkv.h"
 #include "ops/linear_swiglu/linear_swiglu.h"
+#include "ops/norm_linear_qkv/norm_linear_qkv.h"
+#include "ops/norm_linear_swiglu/norm_linear_swiglu.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/rope/rope.h"
 #include "ops/rope_kv_write/rope_kv_write.h"
@@ -105,6 +109,8 @@ struct Model {
   }
 };
 
+enum class Fused : uint8_t { kNone, kSome, kNormed };  // kNormed: norms and sums with the linears around them
+
 Tensor as_heads(const Tensor& t, int64_t heads) {
   return Tensor(t.data, kF32, {1, heads, kHeadDim});
 }
@@ -137,11 +143,19 @@ void stamp(CudaStream& s, int64_t* stamps) {
   if (stamps != nullptr) s.stamp_next((*stamps)++);
 }
 
-Status attention_part(CudaStream& s, const Model& m, const Layer& l, bool fused, int64_t* stamps) {
+Status normed_qkv_part(CudaStream& s, const Model& m, const Layer& l) {
+  return norm_linear_qkv(
+      s, {.q = m.q, .k = m.k, .v = m.v, .x = m.hidden, .norm = m.norm, .w_q = l.q, .w_k = l.k, .w_v = l.v});
+}
+
+Status attention_part(CudaStream& s, const Model& m, const Layer& l, Fused fused, int64_t* stamps) {
   stamp(s, stamps);
-  if (fused) {
-    RIDGE_TRY(
-        linear_qkv(s, {.q = m.q, .k = m.k, .v = m.v, .x = m.normed, .w_q = l.q, .w_k = l.k, .w_v = l.v}));
+  if (fused != Fused::kNone) {
+    if (fused == Fused::kNormed)
+      RIDGE_TRY(normed_qkv_part(s, m, l));
+    else
+      RIDGE_TRY(
+          linear_qkv(s, {.q = m.q, .k = m.k, .v = m.v, .x = m.normed, .w_q = l.q, .w_k = l.k, .w_v = l.v}));
     stamp(s, stamps);
     RIDGE_TRY(rope_part(s, m, l));
   } else {
@@ -159,7 +173,28 @@ Status attention_part(CudaStream& s, const Model& m, const Layer& l, bool fused,
   stamp(s, stamps);
   RIDGE_TRY(decode_part(s, m, l));
   stamp(s, stamps);
+  if (fused == Fused::kNormed)
+    return linear_add(s, {.y = m.hidden, .x = m.attended, .w = l.o, .residual = m.hidden});
   return linear(s, {.y = m.projected, .x = m.attended, .w = l.o});
+}
+
+Status mlp_part(CudaStream& s, const Model& m, const Layer& l, Fused fused, int64_t* stamps) {
+  stamp(s, stamps);
+  if (fused == Fused::kNormed) {
+    RIDGE_TRY(
+        norm_linear_swiglu(s, {.y = m.inner, .x = m.hidden, .norm = m.norm, .w_gate = l.gate, .w_up = l.up}));
+    stamp(s, stamps);
+    return linear_add(s, {.y = m.hidden, .x = m.inner, .w = l.down, .residual = m.hidden});
+  }
+  if (fused == Fused::kSome) {
+    RIDGE_TRY(swiglu_part(s, m, l));
+  } else {
+    RIDGE_TRY(linear(s, {.y = m.gate, .x = m.normed, .w = l.gate}));
+    RIDGE_TRY(linear(s, {.y = m.up, .x = m.normed, .w = l.up}));
+    RIDGE_TRY(silu_mul(s, {.y = m.inner, .gate = m.gate, .up = m.up}));
+  }
+  stamp(s, stamps);
+  return linear(s, {.y = m.projected, .x = m.inner, .w = l.down});
 }
 
 /// Microseconds of each fused operator in a chain of itself over all layers.
@@ -184,7 +219,15 @@ void print_shares(Bench& bench, const Model& m) {
   each("add_rms_norm", [&](CudaStream& s, const Layer&) {
     return add_rms_norm(s, {.sum = m.hidden, .y = m.normed, .a = m.hidden, .b = m.projected, .w = m.norm});
   });
+  each("norm_linear_qkv", [&](CudaStream& s, const Layer& l) { return normed_qkv_part(s, m, l); });
   each("linear_swiglu", [&](CudaStream& s, const Layer& l) { return swiglu_part(s, m, l); });
+  each("norm_linear_swiglu", [&](CudaStream& s, const Layer& l) {
+    return norm_linear_swiglu(s,
+                              {.y = m.inner, .x = m.hidden, .norm = m.norm, .w_gate = l.gate, .w_up = l.up});
+  });
+  each("linear_add down", [&](CudaStream& s, const Layer& l) {
+    return linear_add(s, {.y = m.hidden, .x = m.inner, .w = l.down, .residual = m.hidden});
+  });
   each("linear down", [&](CudaStream& s, const Layer& l) {
     return linear(s, {.y = m.projected, .x = m.inner, .w = l.down});
   });
@@ -193,26 +236,23 @@ void print_shares(Bench& bench, const Model& m) {
   each("sample", [&](CudaStream& s, const Layer&) { return sample(s, m.sampling); });
 }
 
-Status step(CudaStream& s, const Model& m, bool fused, int64_t* stamps = nullptr) {
+Status step(CudaStream& s, const Model& m, Fused fused, int64_t* stamps = nullptr) {
   const auto norm = [&] {
     stamp(s, stamps);
     return add_rms_norm(s, {.sum = m.hidden, .y = m.normed, .a = m.hidden, .b = m.projected, .w = m.norm});
   };
+  const auto plain_norm = [&] {
+    stamp(s, stamps);
+    return rms_norm(s, {.y = m.normed, .x = m.hidden, .w = m.norm});
+  };
+  if (fused != Fused::kNormed) RIDGE_TRY(plain_norm());
   for (const Layer& l : m.layers) {
     RIDGE_TRY(attention_part(s, m, l, fused, stamps));
-    RIDGE_TRY(norm());
-    stamp(s, stamps);
-    if (fused) {
-      RIDGE_TRY(swiglu_part(s, m, l));
-    } else {
-      RIDGE_TRY(linear(s, {.y = m.gate, .x = m.normed, .w = l.gate}));
-      RIDGE_TRY(linear(s, {.y = m.up, .x = m.normed, .w = l.up}));
-      RIDGE_TRY(silu_mul(s, {.y = m.inner, .gate = m.gate, .up = m.up}));
-    }
-    stamp(s, stamps);
-    RIDGE_TRY(linear(s, {.y = m.projected, .x = m.inner, .w = l.down}));
-    RIDGE_TRY(norm());
+    if (fused != Fused::kNormed) RIDGE_TRY(norm());
+    RIDGE_TRY(mlp_part(s, m, l, fused, stamps));
+    if (fused != Fused::kNormed) RIDGE_TRY(norm());
   }
+  if (fused == Fused::kNormed) RIDGE_TRY(plain_norm());
   stamp(s, stamps);
   RIDGE_TRY(linear(s, {.y = m.logits, .x = m.normed, .w = m.head}));
   stamp(s, stamps);
@@ -226,9 +266,10 @@ void stamps_cost_little(Bench& bench) {
   double best[2] = {HUGE_VAL, HUGE_VAL};
   for (int round = 0; round < 10; ++round) {
     int64_t stamps = 0;
-    best[0] = std::min(best[0], bench.replay_us([&](CudaStream& s) { return step(s, m, true); }, 50));
-    best[1] =
-        std::min(best[1], bench.replay_us([&](CudaStream& s) { return step(s, m, true, &stamps); }, 50));
+    best[0] =
+        std::min(best[0], bench.replay_us([&](CudaStream& s) { return step(s, m, Fused::kNormed); }, 50));
+    best[1] = std::min(
+        best[1], bench.replay_us([&](CudaStream& s) { return step(s, m, Fused::kNormed, &stamps); }, 50));
   }
   const double cost = best[1] / best[0] - 1;
   std::printf("     a step of %.1f us, with every call timed %.1f us: %+.2f %%\n", best[0], best[1],
@@ -325,21 +366,23 @@ void k28_ten_thousand_replays(Bench& bench) {
 
 void smollm2_step(Bench& bench) {
   const Model m(bench);
-  std::vector<float> answers[2];
-  for (const bool fused : {false, true}) {
+  constexpr const char* kNames[] = {"operator by operator", "fused", "fused, norms and sums too"};
+  std::vector<float> answers[3];
+  for (const Fused fused : {Fused::kNone, Fused::kSome, Fused::kNormed}) {
+    const auto at = static_cast<size_t>(fused);
     std::vector<float> start(kHidden);
     for (size_t i = 0; i < start.size(); ++i) start[i] = static_cast<float>(i % 7) - 3;
     bench.must(bench.device().upload(m.hidden.data, start.data(), kHidden * 4));
-    bench.must(bench.device().upload(m.normed.data, start.data(), kHidden * 4));
     bench.run([&](CudaStream& s) { return step(s, m, fused); });
-    answers[fused] = bench.floats(m.logits);
+    answers[at] = bench.floats(m.logits);
     double best = HUGE_VAL;
     for (int round = 0; round < 5; ++round)
       best = std::min(best, bench.replay_us([&](CudaStream& s) { return step(s, m, fused); }, 50));
     std::printf("     a step of SmolLM2's shape, Q4_1, f32 activations, f16 cache of %lld: %.0f us %s\n",
-                static_cast<long long>(kContext), best, fused ? "fused" : "operator by operator");
+                static_cast<long long>(kContext), best, kNames[at]);
   }
   print_shares(bench, m);
+  bench.expect(answers[2] == answers[1], "norms and sums joined change bits");
   for (size_t i = 0; i < answers[0].size(); ++i)
     bench.expect_near(answers[1][i], answers[0][i], 2e-3 * (std::fabs(answers[0][i]) + 1), text("logit ", i));
 }

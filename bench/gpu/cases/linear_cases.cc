@@ -4,11 +4,16 @@
 #include "base/text.h"
 #include "cases/device_case.h"
 #include "kernels/rows16/rows16.h"
+#include "ops/add/add.h"
 #include "ops/gelu_mul/gelu_mul.h"
 #include "ops/linear/linear.h"
+#include "ops/linear_add/linear_add.h"
 #include "ops/linear_geglu/linear_geglu.h"
 #include "ops/linear_qkv/linear_qkv.h"
 #include "ops/linear_swiglu/linear_swiglu.h"
+#include "ops/norm_linear_qkv/norm_linear_qkv.h"
+#include "ops/norm_linear_swiglu/norm_linear_swiglu.h"
+#include "ops/rms_norm/rms_norm.h"
 #include "ops/silu_mul/silu_mul.h"
 #include "tensor/blocks.h"
 
@@ -220,6 +225,59 @@ void qkv_linear_equals_its_sequence(Bench& bench) {
     }
 }
 
+/// One token, normalized on the way and added to at the end: the bits of the sequences. 520 columns: the last
+/// part is short; 1536 rows of two matrices: as in a model.
+void normalized_linears_equal_their_sequences(Bench& bench) {
+  struct Sizes {
+    int64_t in, q, kv, inner;
+  };
+  for (const DType dtype : {kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ4_K, kQ6_K})
+    for (const Sizes& size : {Sizes{512, 144, 33, 72}, Sizes{768, 576, 192, 1536}}) {
+      bench.begin();
+      const auto matrix = [&](int64_t out, uint64_t seed) {
+        return packed_weights(bench, dtype, normals(out * size.in, seed), out, size.in);
+      };
+      const Tensor wq = matrix(size.q, 1), wk = matrix(size.kv, 2), wv = matrix(size.kv, 3);
+      const Tensor gate = matrix(size.inner, 4), up = matrix(size.inner, 5);
+      const Tensor x = bench.upload(normals(size.in, 6), {1, size.in});
+      const Tensor norm = bench.upload(normals(size.in, 7), {size.in});
+      const Tensor residual = bench.upload(normals(size.q, 8), {1, size.q});
+      const Tensor n = bench.output(kF32, {1, size.in}), product = bench.output(kF32, {1, size.q});
+      std::vector<Tensor> apart, fused;
+      for (std::vector<Tensor>* list : {&apart, &fused})
+        for (const int64_t out : {size.q, size.kv, size.kv, size.inner, size.q})
+          list->push_back(bench.output(kF32, {1, out}));
+      bench.run([&](CudaStream& s) -> Status {
+        RIDGE_TRY(rms_norm(s, {.y = n, .x = x, .w = norm, .weight_offset = 1}));
+        RIDGE_TRY(linear_qkv(
+            s, {.q = apart[0], .k = apart[1], .v = apart[2], .x = n, .w_q = wq, .w_k = wk, .w_v = wv}));
+        LinearSwigluArgs a;
+        a.y = apart[3], a.x = n, a.w_gate = gate, a.w_up = up;
+        RIDGE_TRY(linear_swiglu(s, a));
+        RIDGE_TRY(linear(s, {.y = product, .x = x, .w = wq}));
+        return add(s, {apart[4], residual, product});
+      });
+      bench.run([&](CudaStream& s) -> Status {
+        RIDGE_TRY(norm_linear_qkv(s, {.q = fused[0],
+                                      .k = fused[1],
+                                      .v = fused[2],
+                                      .x = x,
+                                      .norm = norm,
+                                      .w_q = wq,
+                                      .w_k = wk,
+                                      .w_v = wv,
+                                      .weight_offset = 1}));
+        RIDGE_TRY(norm_linear_swiglu(
+            s, {.y = fused[3], .x = x, .norm = norm, .w_gate = gate, .w_up = up, .weight_offset = 1}));
+        return linear_add(s, {.y = fused[4], .x = x, .w = wq, .residual = residual});
+      });
+      for (size_t i = 0; i < apart.size(); ++i)
+        bench.expect(bench.floats(apart[i]) == bench.floats(fused[i]),
+                     text(dtype_name(dtype), " in ", size.in, " output ", i));
+      if (bench.failures() > 0) return;
+    }
+}
+
 }  // namespace
 
 std::vector<DeviceCase> linear_cases() {
@@ -230,7 +288,8 @@ std::vector<DeviceCase> linear_cases() {
           {"linear_nan_stays_in_its_row", nan_and_infinity_stay_in_their_row},
           {"gated_linear_equals_its_sequence", gated_linear_equals_its_sequence},
           {"gated_plain_linear_equals_its_sequence", gated_plain_linear_equals_its_sequence},
-          {"qkv_linear_equals_its_sequence", qkv_linear_equals_its_sequence}};
+          {"qkv_linear_equals_its_sequence", qkv_linear_equals_its_sequence},
+          {"normalized_linears_equal_their_sequences", normalized_linears_equal_their_sequences}};
 }
 
 }  // namespace ridge::cases

@@ -10,17 +10,22 @@
 
 namespace ridge::cuda {
 
-// Shapes by head_dim: warps, stages and blocks an SM fill its shared memory; measured for 128
-// (docs/kernels/attention_decode.md).
+// Shapes by head_dim and batch, never by the room for keys, on which no bit may depend: warps, stages and
+// blocks an SM fill its shared memory; measured for 128 (docs/kernels/attention_decode.md).
 template <int kHeadDim>
 using DecodeShape = std::conditional_t<kHeadDim <= 128, DecodeTraits<kHeadDim, 8, 5, 2, 2>,
                                        std::conditional_t<kHeadDim <= 192, DecodeTraits<kHeadDim, 8, 4, 2, 2>,
                                                           DecodeTraits<kHeadDim, 8, 4, 3, 1>>>;
-// One or two short sequences: more warps a block, so that fewer sums meet.
-using DecodeFewShape = DecodeTraits<128, 8, 7, 2, 1>;
+// One or two sequences: more warps a block, so that fewer sums meet; of small heads all that a block has of a
+// short sequence is copied before the wait, and three tiles are done sooner than shares are joined.
+template <int kHeadDim>
+using DecodeFewShape = std::conditional_t<kHeadDim <= 64, DecodeTraits<kHeadDim, 8, 7, 4, 1, 3>,
+                                          DecodeTraits<kHeadDim, 8, 7, 2, 1>>;
+// Sequences with shares of their own: smaller tiles fill those more evenly.
+using DecodeAlignedShape = DecodeTraits<128, 8, 4, 3, 2>;
 
-inline bool has_few_keys(const AttentionDecodeArgs& a) {
-  return a.kv_length.dim(0) * a.k_pages.dim(1) <= 16 && a.page_table.dim(1) * a.k_pages.dim(2) <= 32768;
+inline bool has_few_units(const AttentionDecodeArgs& a) {
+  return a.kv_length.dim(0) * a.k_pages.dim(1) <= 16;
 }
 inline int64_t decode_groups(const AttentionDecodeArgs& a) {
   return a.k_pages.dim(1) * ceil_div(a.q.dim(1) / a.k_pages.dim(1), int64_t{8});
@@ -77,7 +82,7 @@ template <class Body>
 auto with_decode_shape(const AttentionDecodeArgs& a, const Body& body) {
   switch (a.q.dim(2)) {
     case 64:
-      return body(DecodeShape<64>{});
+      return has_few_units(a) ? body(DecodeFewShape<64>{}) : body(DecodeShape<64>{});
     case 80:
       return body(DecodeShape<80>{});
     case 96:
@@ -87,7 +92,8 @@ auto with_decode_shape(const AttentionDecodeArgs& a, const Body& body) {
     case 256:
       return body(DecodeShape<256>{});
     default:
-      return has_few_keys(a) ? body(DecodeFewShape{}) : body(DecodeShape<128>{});
+      if (has_few_units(a)) return body(DecodeFewShape<128>{});
+      return a.kv_length.dim(0) <= 32 ? body(DecodeAlignedShape{}) : body(DecodeShape<128>{});
   }
 }
 

@@ -27,7 +27,7 @@ struct SampleCall {
           bias_value_stride = 0;
 };
 
-constexpr int64_t kChunk = 4096;
+constexpr int64_t kChunk = 1024;
 constexpr int kChunkThreads = 256;
 
 /// A block a chunk of a row.
@@ -50,11 +50,17 @@ __global__ __launch_bounds__(kChunkThreads) void sample_stats(device::Upstream u
   if (threadIdx.x == 0) call.chunks.after(waited)[int64_t{blockIdx.y} * gridDim.x + blockIdx.x] = all;
 }
 
-/// What sample_stats left of a row. All threads get it.
+/// What sample_stats left of a row. All threads get it; one warp joins: there are few chunks, and a join is
+/// many instructions.
 __device__ RowStats raw_stats(const RowStats* chunks, int64_t columns, SampleScratch& s) {
-  RowStats mine;
-  for (int64_t i = threadIdx.x; i * kChunk < columns; i += kScanThreads) mine.join(chunks[i]);
-  return join_stats(mine, s.stats);
+  if (threadIdx.x < 32) {
+    RowStats mine;
+    for (int64_t i = threadIdx.x; i * kChunk < columns; i += 32) mine.join(chunks[i]);
+    mine = join_lanes(mine);
+    if (threadIdx.x == 0) s.stats[0] = mine;
+  }
+  __syncthreads();
+  return s.stats[0];
 }
 
 /// Of adjusted logits: the sum is not used.
@@ -70,8 +76,11 @@ __device__ bool within(float v, float low, float high) {
 
 __device__ int32_t examine(const SampleCall& call, device::Waited waited, int64_t row) {
   constexpr float kMost = 3.402823466e38f;
-  bool good = within(call.temperature.after(waited)[row], 0, kMost) && call.top_k.after(waited)[row] >= 0 &&
-              within(call.top_p.after(waited)[row], 0, 1) && within(call.min_p.after(waited)[row], 0, 1);
+  // All at once: none waits for what another says.
+  const float temperature = call.temperature.after(waited)[row], top_p = call.top_p.after(waited)[row],
+              min_p = call.min_p.after(waited)[row];
+  const int32_t top_k = call.top_k.after(waited)[row];
+  bool good = within(temperature, 0, kMost) & (top_k >= 0) & within(top_p, 0, 1) & within(min_p, 0, 1);
   if (const float* p = call.penalties.after(waited)) {
     p += row * call.penalty_stride;
     good = good && within(p[0], 0, kMost) && within(p[1], -kMost, kMost) && within(p[2], -kMost, kMost);
@@ -161,7 +170,7 @@ __device__ int64_t choose(const SampleCall& call, device::Waited waited, int64_t
               s);
 }
 
-/// All threads return the same.
+/// All threads return the same; the log-probability is thread 0's.
 __device__ int32_t sample_one(const SampleCall& call, device::Waited waited, int64_t r, int64_t* id,
                               float* logprob, SampleScratch& s) {
   if (const int32_t status = examine(call, waited, r); status != kSampleOk) return status;
@@ -193,7 +202,8 @@ __device__ int32_t sample_one(const SampleCall& call, device::Waited waited, int
   }
   if (now.top == -INFINITY) return kSampleNoCandidate;
   *id = call.temperature.after(waited)[r] == 0 ? now.id : choose(call, waited, r, x, now.top, s);
-  const float chosen = raw[*id];
+  if (threadIdx.x != 0) return kSampleOk;
+  const float chosen = *id == stats.id ? stats.top : raw[*id];
   *logprob =
       chosen == -INFINITY
           ? -INFINITY

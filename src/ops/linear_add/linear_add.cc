@@ -1,0 +1,77 @@
+#include "ops/linear_add/linear_add.h"
+
+#include <vector>
+
+#include "kernels/rows16/rows16.h"
+#include "ops/weight_row.h"
+
+namespace ridge {
+
+namespace {
+
+using A = LinearAddArgs;
+
+void reference(const A& a) {
+  for (int64_t o = 0; o < a.y.dim(1); ++o) {
+    const std::vector<double> w = weight_row(a.w, o);
+    for (int64_t t = 0; t < a.y.dim(0); ++t) {
+      double sum = a.residual.f64(t, o) + (a.bias ? a.bias.f64(o) : 0);
+      for (size_t k = 0; k < w.size(); ++k) sum += a.x.f64(t, static_cast<int64_t>(k)) * w[k];
+      a.y.set(sum, t, o);
+    }
+  }
+}
+
+/// linear's: packed on both backends.
+const PackedLayout* choose_layout(const Target& target, DType dtype, const Shape&) {
+  const bool packs = target.backend == "cpu" || (target.backend == "cuda" && is_block_quantized(dtype));
+  return packs ? rows16::layout(dtype) : nullptr;
+}
+
+std::optional<A> fuse(const std::vector<const AnyCall*>& calls) {
+  if (calls.size() != 2) return {};  // a cast of the sum has other readers beside it
+  const AnyCall &linear = *calls[0], &add = *calls[1];
+  const Tensor product = operand_of(linear, "y"), a = operand_of(add, "a"), b = operand_of(add, "b");
+  if (operand_of(linear, "residual") || operand_of(linear, "x_scale") || a.data == b.data ||
+      (a.data != product.data && b.data != product.data) || operand_of(add, "y").dtype != kF32 ||
+      !is_block_quantized(operand_of(linear, "w").dtype))
+    return {};
+  A fused;
+  fused.y = operand_of(add, "y"), fused.x = operand_of(linear, "x"), fused.w = operand_of(linear, "w");
+  fused.bias = operand_of(linear, "bias"), fused.residual = a.data == product.data ? b : a;
+  return fused;
+}
+
+}  // namespace
+
+Operator<A> describe_linear_add() {
+  Operator<A> op;
+  op.name = "linear_add";
+  op.shape_key = [](const A& a) { return text(a.y.dim(0), "x", a.y.dim(1), "x", a.w.dim(1)); };
+  op.operands = {{"y", &A::y, kOut, kActivations, "tokens out", {kF32}},
+                 {"x", &A::x, kIn, kActivations, "tokens in", {kF32, kBF16}},
+                 {"w", &A::w, kIn, kWeights, "out in", {kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ4_K, kQ6_K}},
+                 {"bias", &A::bias, kIn, kWeights, "out", {kF32}, true},
+                 {"residual", &A::residual, kIn, kActivations, "tokens out", {kF32}}};
+  op.flops = [](const Dims& d) { return (2 * d["in"] + 1) * d["tokens"] * d["out"]; };
+  op.reference = reference;
+  op.case_dims = "tokens out in";
+  op.cases = {{{0, 16, 256}}, {{1, 1, 256}},           {{1, 33, 512}},
+              {{2, 17, 256}}, {{1, 40, 768}},          {{1, 16, 2304}},
+              {{5, 48, 512}}, {{1, 576, 576}, kBench}, {{1, 576, 1536}, kBench}};
+  // linear's: in + 2 terms, and a rounding of weights with a minimum.
+  op.tolerance = {[](const Judged<A>& j, Tensor A::*, int64_t t, int64_t o, int64_t, int64_t) {
+                    return static_cast<double>(j.dims["in"] + 4) * 0x1p-24 * j.magnitude.y.f64(t, o);
+                  },
+                  true};
+  op.pack = {&A::w, choose_layout, rows16::pack, rows16::kRows};
+  op.replaces = {"linear", "add"};
+  op.fuse = fuse;
+  return op;
+}
+
+Status linear_add(Stream& stream, const A& args) {
+  return dispatch(stream, args);
+}
+
+}  // namespace ridge
