@@ -157,7 +157,7 @@ TEST(Linear, K46_results_do_not_depend_on_the_number_of_threads) {
     const Weights w(dtype, 40, 256, 6);
     for (const DType x : {kF32, kI8}) {
       if (x == kI8 && !is_block_quantized(dtype)) continue;
-      for (const int64_t tokens : {1, 6, 70}) {
+      for (const int64_t tokens : {1, 6, 70, 257}) {
         Team one(1);
         const auto want = multiply(one, w, x, 0, tokens);
         for (const int threads : {2, 3, 7}) {
@@ -166,6 +166,18 @@ TEST(Linear, K46_results_do_not_depend_on_the_number_of_threads) {
         }
       }
     }
+  }
+}
+
+/// Activations beyond what a thread packs at a time, in tokens of its own and in those that threads share.
+TEST(Linear, K46_nor_do_they_where_a_thread_packs_its_tokens_in_several_chunks) {
+  const Weights w(kQ8_0, 20, 8192, 6);
+  Team one(1);
+  const auto want = multiply(one, w, kI8, 0, 257), last = multiply(one, w, kI8, 256, 1);
+  EXPECT_EQ(std::vector<float>(want.end() - 20, want.end()), last);
+  for (const int threads : {2, 3}) {
+    Team many(threads);
+    EXPECT_EQ(multiply(many, w, kI8, 0, 257), want) << threads;
   }
 }
 

@@ -2,9 +2,12 @@
 // y = x wᵀ + bias + residual with w in rows16: how the work is cut, whatever the arithmetic.
 //
 // Tokens go in groups of up to kGroup; a group's activations are first copied so that what one step along k
-// needs of all its tokens lies together (no copy for a group of one). Then each thread walks its own tiles of
-// 16 rows, and for each tile all groups: a tile comes from memory once and from L2 for every later group,
-// while its codes are unpacked once for the 16 tokens of a group. A row and token's sum runs over k in order
+// needs of all its tokens lies together (no copy for a group of one). Few tokens: each thread walks its own
+// tiles of 16 rows, and for each tile all groups. Many: each thread walks all tiles for its own groups, whose
+// activations its own cache holds before, between and after the operators of a layer, and threads meet only
+// for the groups that they cannot share out evenly. Either way a tile comes from memory once a chunk and from
+// L2 for every later group, and its codes are unpacked once for the 16 tokens of a group. A row and token's
+// sum runs over k in order
 // in one lane, whatever the group, the tile or the thread: results depend on neither M nor the thread count.
 
 #include <algorithm>
@@ -66,15 +69,20 @@ struct Product {
 //   kManyWidths                               false where each width is much code
 //   kOpsPerByte                               multiply-adds, twice, that take as long as reading a byte
 
-/// Tokens whose activations are packed at a time: as many as half of a usual L2 holds.
-inline int64_t chunk_tokens(int64_t tokens, int64_t bytes_per_token) {
-  const int64_t fit = (512 << 10) / std::max<int64_t>(bytes_per_token, 1) / kGroup * kGroup;
-  return std::min((tokens + kGroup - 1) / kGroup * kGroup, std::max<int64_t>(fit, 2 * kGroup));
+inline int64_t groups_of(int64_t tokens) {
+  return (tokens + kGroup - 1) / kGroup;
+}
+/// Groups whose activations are packed at a time, of `groups` that a thread walks: as many as half of a usual
+/// L2 holds, in chunks of like size.
+inline int64_t chunk_groups(int64_t groups, int64_t bytes_per_token) {
+  const int64_t fit = std::max<int64_t>(2, (512 << 10) / std::max<int64_t>(bytes_per_token * kGroup, 1));
+  const int64_t chunks = (groups + fit - 1) / fit;
+  return (groups + chunks - 1) / std::max<int64_t>(chunks, 1);
 }
 template <class K>
 int64_t workspace_bytes(const K& k, int64_t tokens) {
   if (tokens <= 1 && !k.packs_one_token()) return 0;
-  return chunk_tokens(tokens, k.bytes_per_token()) * k.bytes_per_token();
+  return groups_of(tokens) * kGroup * k.bytes_per_token();
 }
 
 template <int T, int R>
@@ -118,24 +126,25 @@ inline void multiply_group(const K& k, const Product& p, const uint8_t* group, i
     for (; tile < last; ++tile) multiply_tiles<T, 1>(k, p, group, token, live, tile);
 }
 
-/// The groups of tokens [first, first + count), packed one after the other at `packed`.
+/// Groups of tokens, packed one after the other at `packed`.
 template <class K>
-class Chunk {
+class Groups {
  public:
-  Chunk(const K& k, const Product& p, uint8_t* packed, int64_t first, int64_t count)
-      : k_(k), p_(p), packed_(packed), first_(first), count_(count) {}
-  int64_t groups() const { return (count_ + kGroup - 1) / kGroup; }
+  Groups(const K& k, const Product& p, uint8_t* packed)
+      : k_(k), p_(p), packed_(packed), packs_(p.tokens() > 1 || k.packs_one_token()) {}
+  bool packs() const { return packs_; }
 
-  void pack(int thread, int threads) const {
-    const int64_t items = groups() * k_.steps();
-    for (int64_t i = items * thread / threads; i < items * (thread + 1) / threads;) {
-      const int64_t g = i / k_.steps(), step = i % k_.steps();
-      const int64_t last = std::min(k_.steps(), step + items * (thread + 1) / threads - i);
+  /// Part `part` of `parts` of packing groups [first, last).
+  void pack(int64_t first, int64_t last, int part, int parts) const {
+    if (!packs_) return;
+    const int64_t items = (last - first) * k_.steps(), end = items * (part + 1) / parts;
+    for (int64_t i = items * part / parts; i < end;) {
+      const int64_t g = first + i / k_.steps(), step = i % k_.steps();
+      const int64_t last_step = std::min(k_.steps(), step + end - i);
       with_width<K>(live(g), [&](auto width) {
-        if (width > 1 || k_.packs_one_token())
-          k_.template pack<width>(token(g), live(g), step, last, group(g));
+        k_.template pack<width>(token(g), live(g), step, last_step, group(g));
       });
-      i += last - step;
+      i += last_step - step;
     }
   }
   void multiply(int64_t g, int64_t first_tile, int64_t last_tile) const {
@@ -145,30 +154,35 @@ class Chunk {
   }
 
  private:
-  int64_t token(int64_t g) const { return first_ + g * kGroup; }
-  int64_t live(int64_t g) const { return std::min<int64_t>(kGroup, count_ - g * kGroup); }
+  int64_t token(int64_t g) const { return g * kGroup; }
+  int64_t live(int64_t g) const { return std::min<int64_t>(kGroup, p_.tokens() - g * kGroup); }
   uint8_t* group(int64_t g) const { return packed_ + g * kGroup * k_.bytes_per_token(); }
 
   const K& k_;
   const Product& p_;
   uint8_t* packed_;
-  int64_t first_, count_;
+  bool packs_;
 };
 
-/// A thread's share of a chunk. Narrow matrices are cut along tokens too, so that every thread has work.
+/// A thread's share of the rows of groups [first, last). Narrow matrices are cut along tokens too, so that
+/// every thread has work.
 template <class K>
-void multiply_share(const Chunk<K>& chunk, int64_t all_tiles, int thread, int threads) {
-  const int64_t wanted = (4 * threads + all_tiles - 1) / all_tiles;
-  const int64_t parts = std::min(chunk.groups(), all_tiles >= 4 * threads ? 1 : wanted);
-  const int64_t items = parts * all_tiles;
-  const int64_t first = items * thread / threads, last = items * (thread + 1) / threads;
-  if (chunk.groups() == 1) return chunk.multiply(0, first, last);
-  for (int64_t i = first; i < last; ++i) {
+void multiply_rows(const Groups<K>& groups, int64_t first, int64_t last, int64_t all_tiles, int thread,
+                   int threads) {
+  const int64_t count = last - first, wanted = (4 * threads + all_tiles - 1) / all_tiles;
+  const int64_t parts = std::min(count, all_tiles >= 4 * threads ? 1 : wanted), items = parts * all_tiles;
+  const int64_t begin = items * thread / threads, end = items * (thread + 1) / threads;
+  if (count == 1) return groups.multiply(first, begin, end);
+  for (int64_t i = begin; i < end; ++i) {
     const int64_t part = i / all_tiles, tile = i % all_tiles;
-    for (int64_t g = chunk.groups() * part / parts; g < chunk.groups() * (part + 1) / parts; ++g)
-      chunk.multiply(g, tile, tile + 1);
+    for (int64_t g = first + count * part / parts; g < first + count * (part + 1) / parts; ++g)
+      groups.multiply(g, tile, tile + 1);
   }
 }
+
+/// Groups from which on a thread takes tokens of its own: by then reading all weights is little beside the
+/// products.
+inline constexpr int64_t kOwnGroups = 4;
 
 template <class K>
 Status multiply(CpuStream& stream, const Product& p, const K& k) {
@@ -178,17 +192,23 @@ Status multiply(CpuStream& stream, const Product& p, const K& k) {
   const int threads = static_cast<int>(std::min<int64_t>(
       all_tiles * tokens,
       stream.threads_for(std::max(static_cast<double>(p.w.bytes()), flops / K::kOpsPerByte))));
-  const bool packs = tokens > 1 || k.packs_one_token();
-  const int64_t step = chunk_tokens(tokens, k.bytes_per_token());
-  auto* packed = static_cast<uint8_t*>(stream.workspace());
+  const Groups<K> groups(k, p, static_cast<uint8_t*>(stream.workspace()));
+  const int64_t all_groups = groups_of(tokens);
+  const int64_t own = all_groups / threads >= kOwnGroups ? all_groups / threads : 0;
   stream.team().run(threads, [&](int thread) {
-    for (int64_t first = 0; first < tokens; first += step) {
-      const Chunk<K> chunk(k, p, packed, first, std::min(step, tokens - first));
-      if (first > 0 && threads > 1) stream.team().barrier(threads);  // the chunk before is still being read
-      if (packs) chunk.pack(thread, threads);
-      if (packs && threads > 1) stream.team().barrier(threads);
-      multiply_share(chunk, all_tiles, thread, threads);
-    }
+    const auto walk = [&](int64_t first, int64_t last, const auto& body) {
+      const int64_t step = chunk_groups(last - first, k.bytes_per_token());
+      for (int64_t at = first; at < last; at += step) body(at, std::min(last, at + step));
+    };
+    walk(thread * own, (thread + 1) * own, [&](int64_t first, int64_t last) {
+      groups.pack(first, last, 0, 1);
+      multiply_rows(groups, first, last, all_tiles, 0, 1);
+    });
+    walk(threads * own, all_groups, [&](int64_t first, int64_t last) {
+      groups.pack(first, last, thread, threads);
+      if (groups.packs() && threads > 1) stream.team().barrier(threads);
+      multiply_rows(groups, first, last, all_tiles, thread, threads);
+    });
   });
   return {};
 }
