@@ -2,6 +2,7 @@
 # The engine on a GPU: bench/gpu/engine.sh BUILD_FOLDER OUT_FOLDER [PART...]
 # BUILD_FOLDER: of the cuda preset, with ridge and goldens_test. PART: doctor, probe, goldens, smollm2 (row G12),
 # fusions (SmolLM2 with each fused operator apart, one by one), step (rows G10, 16 GB of random weights), profile; default: all. Models come by RIDGE_SMOLLM2 and RIDGE_GEMMA3.
+# STEP_OPTIONS: more options of the steps, --no-fuse linear_rope_kv say.
 # OUT_FOLDER gets a log or JSON object a part. Tokens and logits of the goldens are compared at the bounds of the CPU.
 set -u
 build=$1 out=$2
@@ -30,7 +31,7 @@ for wanted in $parts; do
       done
       ;;
     fusions)
-      for fused in add_rms_norm linear_swiglu rope_kv_write; do
+      for fused in linear_add norm_linear_qkv norm_linear_swiglu linear_qkv linear_swiglu rope_kv_write; do
         part "smollm2-without-$fused" "$ridge" bench "$RIDGE_SMOLLM2" --device cuda --prompt-tokens 128 --output-tokens 256 --context 1024 --json --no-fuse $fused
       done
       ;;
@@ -40,10 +41,12 @@ for wanted in $parts; do
     step)
       for batch in 1 8 64; do
         # Prompts end one a step, so that the first has decoded for as many steps as there are others.
-        format=bf16 tokens=$((64 + 2 * batch))
+        format=bf16 tokens=$((64 + 2 * batch)) runs=3
         [ "$batch" -gt 1 ] || format=f32
+        [ "$batch" -lt 64 ] || runs=1 # the prompts take a minute
+        # shellcheck disable=SC2086
         part "step-$batch" "$ridge" bench llama-3-8b --synthetic --device cuda --activations $format --kv bf16 --page-size 16 \
-          --context 2304 --prompt-tokens 2048 --prefill-tokens 2048 --output-tokens $tokens --batch "$batch" --deep --runs 3 --json
+          --context 2304 --prompt-tokens 2048 --prefill-tokens 2048 --output-tokens $tokens --batch "$batch" --deep --runs $runs --json ${STEP_OPTIONS:-}
       done
       ;;
     *) echo "no part is called $wanted" && failed=1 ;;

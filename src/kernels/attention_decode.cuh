@@ -279,7 +279,7 @@ __global__ __launch_bounds__(Traits::kThreads, Traits::kBlocksPerSm) void attent
     finish_piece<Traits>(state, shared, call, waited, plan, piece);
   }
   const auto waited = upstream.wait();
-  store_empty<Traits>(call, waited);
+  store_empty<Traits>(call, waited, plan);
 }
 
 template <class Traits, class T, class Io>

@@ -221,12 +221,14 @@ __device__ DecodePlan plan_decode(const AttentionDecodeCall<T, Io>& call, int32_
   return plan;
 }
 
-/// Zeros, and -inf as log-sum-exp, for the sequences without keys.
+/// Zeros, and -inf as log-sum-exp, for the sequences without keys: those that have no tile, so that nobody
+/// fetches a length again at the end.
 template <class Traits, class T, class Io>
-__device__ __forceinline__ void store_empty(const AttentionDecodeCall<T, Io>& call, device::Waited waited) {
+__device__ __forceinline__ void store_empty(const AttentionDecodeCall<T, Io>& call, device::Waited waited,
+                                            const DecodePlan& plan) {
   float* const lse = call.lse.after(waited);
   for (int64_t s = blockIdx.x; s < call.batch; s += gridDim.x) {
-    if (call.lengths[s] > 0) continue;
+    if (plan.sequence_begin[s + 1] > plan.sequence_begin[s]) continue;
     const int64_t row = s * call.out_stride;
     for (int64_t i = threadIdx.x; i < call.heads * Traits::kHeadDim; i += Traits::kThreads)
       if (call.narrow)

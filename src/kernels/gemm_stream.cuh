@@ -16,6 +16,7 @@
 #include "device/convert.cuh"
 #include "device/mma.cuh"
 #include "kernels/linear_call.cuh"
+#include "kernels/rope_end.cuh"
 
 namespace ridge::cuda {
 
@@ -76,15 +77,18 @@ __device__ __forceinline__ void copy_tile_stage(uint32_t place, const LinearCall
   device::ptx::copy_async_commit();
 }
 
-/// Adds a tile's sums over warps and blocks and writes this block's share of its rows.
-template <class Traits, Gate kGate, class T, class Y>
-__device__ __forceinline__ void store_tile(const float* sums, const LinearCall<T, T, Y>& call,
-                                           device::Waited waited, int64_t tile) {
+/// Adds a tile's sums over warps and blocks and writes this block's share of its rows; `added`: the residual
+/// of this thread's output. Whole warps call it.
+template <class Traits, Gate kGate, class End, class T, class Y>
+__device__ __forceinline__ void store_tile(const float* sums, const LinearCall<T, T, Y>& call, const End& end,
+                                           unsigned char* table, device::Waited waited, int64_t tile,
+                                           float added) {
   constexpr int kTileRows = Traits::rows_of_tile(kGate), kShare = kTileRows / Traits::kCluster;
   const int rank = Traits::kCluster > 1 ? static_cast<int>(device::ptx::cluster_rank()) : 0;
   const int token = threadIdx.x / kShare, r = rank * kShare + threadIdx.x % kShare;
   const int64_t row = tile * kTileRows + r;
-  if (token >= call.tokens || row >= call.out) return;
+  const bool live = token < call.tokens && row < call.out;
+  if (!End::kTurns && !live) return;
   const auto sum_of = [&](int tile_row) {
     float sum = 0;
 #pragma unroll
@@ -98,16 +102,35 @@ __device__ __forceinline__ void store_tile(const float* sums, const LinearCall<T
       }
     return sum;
   };
-  if constexpr (kGate == Gate::kNone)
-    store_output(call, waited, token, row, sum_of(r));
+  if constexpr (End::kTurns) {
+    float own = sum_of(r);
+    if (call.bias && live) own += device::to_float(call.bias[row]);
+    const float other = __shfl_xor_sync(0xffffffffu, own, 1);
+    if (live) end.store(waited, table, token, static_cast<int>(row), own, other);
+  } else if constexpr (kGate == Gate::kNone)
+    store_sum(call, waited, token, row, sum_of(r), added);
   else
     store_gated<kGate>(call, waited, token, row, sum_of(r), sum_of(r + kTileRows));
 }
 
-template <class Traits, class T, class Y, Gate kGate>
+/// The residual of the output that this thread stores of a tile, asked for before the tile is multiplied.
+template <class Traits, class T, class Y>
+__device__ __forceinline__ float residual_of_tile(const LinearCall<T, T, Y>& call, device::Waited waited,
+                                                  int64_t tile) {
+  constexpr int kShare = Traits::kRows / Traits::kCluster;
+  const Y* const residual = call.residual.after(waited);
+  if (!residual) return 0;
+  const int rank = Traits::kCluster > 1 ? static_cast<int>(device::ptx::cluster_rank()) : 0;
+  const int token = threadIdx.x / kShare;
+  const int64_t row = tile * Traits::kRows + rank * kShare + threadIdx.x % kShare;
+  if (token >= call.tokens || row >= call.out) return 0;
+  return device::to_float(residual[token * call.residual_stride + row]);
+}
+
+template <class Traits, class T, class Y, Gate kGate, class End>
 __global__ __launch_bounds__(Traits::kThreads,
                              Traits::kBlocksPerSm) void gemm_stream(device::Upstream upstream,
-                                                                    LinearCall<T, T, Y> call) {
+                                                                    LinearCall<T, T, Y> call, End end) {
   extern __shared__ __align__(128) unsigned char shared[];
   constexpr int kStages = Traits::kStages, kTileStages = Traits::kTileStages, kUnroll = Traits::kUnroll;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
@@ -127,7 +150,12 @@ __global__ __launch_bounds__(Traits::kThreads,
                                    clusters);
   bool released = cursor.tile >= tiles;
   if (released) upstream.release_next();
+  unsigned char* const table = shared + Traits::kSharedBytes;
+  if constexpr (End::kTurns)
+    if (end.settled) end.prepare(table, static_cast<int>(call.tokens));
   const auto waited = upstream.wait();
+  if constexpr (End::kTurns)
+    if (!end.settled) end.prepare(table, static_cast<int>(call.tokens));
   uint4 x[kTileStages][kUnroll];
 #pragma unroll
   for (int j = 0; j < kTileStages; ++j)
@@ -141,6 +169,8 @@ __global__ __launch_bounds__(Traits::kThreads,
 
   int slot = 0, half = 0;
   for (int64_t tile = blockIdx.x / Traits::kCluster; tile < tiles; tile += clusters, half ^= 1) {
+    const float added =
+        kGate == Gate::kNone && !End::kTurns ? residual_of_tile<Traits>(call, waited, tile) : 0;
     float sum[2][4] = {};
 #pragma unroll
     for (int j = 0; j < kTileStages; ++j) {
@@ -177,7 +207,7 @@ __global__ __launch_bounds__(Traits::kThreads,
     }
     // The other half of `sums` is written next; this one not before everybody has passed the next barrier.
     if (threadIdx.x < Traits::kTokens * Traits::rows_of_tile(kGate) / Traits::kCluster)
-      store_tile<Traits, kGate>(sums + half * Traits::kSumFloats, call, waited, tile);
+      store_tile<Traits, kGate>(sums + half * Traits::kSumFloats, call, end, table, waited, tile, added);
   }
   if constexpr (Traits::kCluster > 1) {  // others still read this block's sums
     device::ptx::cluster_arrive();
@@ -185,10 +215,13 @@ __global__ __launch_bounds__(Traits::kThreads,
   }
 }
 
-template <class Traits, class T, class Y, Gate kGate = Gate::kNone>
-static Status launch_gemm_stream(cudaStream_t stream, const LinearCall<T, T, Y>& call, int multiprocessors) {
+template <class Traits, Gate kGate, class T, class Y, class End>
+static Status launch_gemm_stream_to(cudaStream_t stream, const LinearCall<T, T, Y>& call, int multiprocessors,
+                                    const End& end) {
+  constexpr int kMostBytes =
+      Traits::kSharedBytes + (End::kTurns ? static_cast<int>(kTurnTokens * (kTurnPairs * 8 + 16)) : 0);
   static const cudaError_t allowed = cudaFuncSetAttribute(
-      gemm_stream<Traits, T, Y, kGate>, cudaFuncAttributeMaxDynamicSharedMemorySize, Traits::kSharedBytes);
+      gemm_stream<Traits, T, Y, kGate, End>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMostBytes);
   RIDGE_TRY(device::cuda_status(allowed, "cudaFuncSetAttribute of gemm_stream"));
   if (call.in > Traits::kWidth)
     return declined("gemm_stream: in is ", call.in, ", this kernel takes up to ", Traits::kWidth);
@@ -199,9 +232,14 @@ static Status launch_gemm_stream(cudaStream_t stream, const LinearCall<T, T, Y>&
                                int64_t{multiprocessors} * Traits::kBlocksPerSm / Traits::kCluster);
   shape.grid.x = static_cast<unsigned>(clusters * Traits::kCluster);
   shape.block.x = Traits::kThreads;
-  shape.shared_bytes = Traits::kSharedBytes;
+  shape.shared_bytes = Traits::kSharedBytes + end.table_bytes();
   shape.cluster = Traits::kCluster;
-  return device::launch_dependent(stream, shape, "gemm_stream", gemm_stream<Traits, T, Y, kGate>, call);
+  return device::launch_dependent(stream, shape, "gemm_stream", gemm_stream<Traits, T, Y, kGate, End>, call,
+                                  end);
+}
+template <class Traits, class T, class Y, Gate kGate = Gate::kNone>
+static Status launch_gemm_stream(cudaStream_t stream, const LinearCall<T, T, Y>& call, int multiprocessors) {
+  return launch_gemm_stream_to<Traits, kGate>(stream, call, multiprocessors, RowsEnd{});
 }
 
 }  // namespace ridge::cuda

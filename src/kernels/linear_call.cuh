@@ -25,14 +25,20 @@ struct LinearCall {
   int64_t y_stride = 0, x_stride = 0, w_stride = 0, residual_stride = 0;  // elements between rows
 };
 
-/// What is left of an output once its products are summed.
+/// What is left of an output once its products are summed; `added`: its residual.
+template <class W, class X, class Y>
+__device__ __forceinline__ void store_sum(const LinearCall<W, X, Y>& call, device::Waited waited,
+                                          int64_t token, int64_t row, float sum, float added) {
+  if (call.bias) sum += device::to_float(call.bias[row]);
+  call.y.after(waited)[token * call.y_stride + row] = device::from_float<Y>(sum + added);
+}
+/// The same, with the residual fetched here.
 template <class W, class X, class Y>
 __device__ __forceinline__ void store_output(const LinearCall<W, X, Y>& call, device::Waited waited,
                                              int64_t token, int64_t row, float sum) {
-  if (call.bias) sum += device::to_float(call.bias[row]);
-  if (const Y* residual = call.residual.after(waited))
-    sum += device::to_float(residual[token * call.residual_stride + row]);
-  call.y.after(waited)[token * call.y_stride + row] = device::from_float<Y>(sum);
+  const Y* const residual = call.residual.after(waited);
+  store_sum(call, waited, token, row, sum,
+            residual ? device::to_float(residual[token * call.residual_stride + row]) : 0);
 }
 /// The same of both products of an output.
 template <Gate kGate, class W, class X, class Y>

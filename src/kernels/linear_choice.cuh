@@ -17,12 +17,12 @@ constexpr int64_t matrices_of(Gate gate) {
   return gate == Gate::kNone ? 1 : 2;
 }
 
-/// 1 … 8 tokens, x and w of one 16-bit type.
-template <Gate kGate = Gate::kNone, class T, class Y>
-Status launch_few_tokens(cudaStream_t stream, const LinearCall<T, T, Y>& call, int sms) {
+/// 1 … 8 tokens, x and w of one 16-bit type. `end`: what becomes of the rows.
+template <Gate kGate = Gate::kNone, class T, class Y, class End = RowsEnd>
+Status launch_few_tokens(cudaStream_t stream, const LinearCall<T, T, Y>& call, int sms, const End& end = {}) {
   if (call.in <= 4096)
-    return launch_gemm_stream<GemmStreamTraits<16, 8, 1, 9, 1, 1>, T, Y, kGate>(stream, call, sms);
-  return launch_gemm_stream<GemmStreamTraits<16, 14, 1, 8, 2, 1>, T, Y, kGate>(stream, call, sms);
+    return launch_gemm_stream_to<GemmStreamTraits<16, 8, 1, 9, 1, 1>, kGate>(stream, call, sms, end);
+  return launch_gemm_stream_to<GemmStreamTraits<16, 14, 1, 8, 2, 1>, kGate>(stream, call, sms, end);
 }
 inline constexpr int64_t kFewTokensWidth = GemmStreamTraits<16, 14, 1, 8, 2, 1>::kWidth;
 

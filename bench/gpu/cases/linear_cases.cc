@@ -11,6 +11,7 @@
 #include "ops/linear_geglu/linear_geglu.h"
 #include "ops/linear_qkv/linear_qkv.h"
 #include "ops/linear_swiglu/linear_swiglu.h"
+#include "ops/norm_linear/norm_linear.h"
 #include "ops/norm_linear_qkv/norm_linear_qkv.h"
 #include "ops/norm_linear_swiglu/norm_linear_swiglu.h"
 #include "ops/rms_norm/rms_norm.h"
@@ -245,7 +246,7 @@ void normalized_linears_equal_their_sequences(Bench& bench) {
       const Tensor n = bench.output(kF32, {1, size.in}), product = bench.output(kF32, {1, size.q});
       std::vector<Tensor> apart, fused;
       for (std::vector<Tensor>* list : {&apart, &fused})
-        for (const int64_t out : {size.q, size.kv, size.kv, size.inner, size.q})
+        for (const int64_t out : {size.q, size.kv, size.kv, size.inner, size.q, size.q})
           list->push_back(bench.output(kF32, {1, out}));
       bench.run([&](CudaStream& s) -> Status {
         RIDGE_TRY(rms_norm(s, {.y = n, .x = x, .w = norm, .weight_offset = 1}));
@@ -254,6 +255,7 @@ void normalized_linears_equal_their_sequences(Bench& bench) {
         LinearSwigluArgs a;
         a.y = apart[3], a.x = n, a.w_gate = gate, a.w_up = up;
         RIDGE_TRY(linear_swiglu(s, a));
+        RIDGE_TRY(linear(s, {.y = apart[5], .x = n, .w = wq}));
         RIDGE_TRY(linear(s, {.y = product, .x = x, .w = wq}));
         return add(s, {apart[4], residual, product});
       });
@@ -269,6 +271,7 @@ void normalized_linears_equal_their_sequences(Bench& bench) {
                                       .weight_offset = 1}));
         RIDGE_TRY(norm_linear_swiglu(
             s, {.y = fused[3], .x = x, .norm = norm, .w_gate = gate, .w_up = up, .weight_offset = 1}));
+        RIDGE_TRY(norm_linear(s, {.y = fused[5], .x = x, .norm = norm, .w = wq, .weight_offset = 1}));
         return linear_add(s, {.y = fused[4], .x = x, .w = wq, .residual = residual});
       });
       for (size_t i = 0; i < apart.size(); ++i)

@@ -10,8 +10,10 @@
 #include "ops/gather_rows/gather_rows.h"
 #include "ops/kv_write/kv_write.h"
 #include "ops/linear/linear.h"
+#include "ops/linear_rope_kv/linear_rope_kv.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/rope/rope.h"
+#include "ops/rope_kv_write/rope_kv_write.h"
 
 namespace ridge::cases {
 
@@ -158,6 +160,68 @@ void ids_outside_of_the_table_are_nan(Bench& bench) {
   }
 }
 
+/// q, k and v from one matrix, turned and written: fused and as linear and rope_kv_write. 4104 columns: two
+/// blocks share a tile. The third token has no slot.
+void linear_rope_kv_equals_its_sequence(Bench& bench) {
+  constexpr int64_t kHeads = 6, kKvHeads = 2, kDim = 64, kRows = (kHeads + 2 * kKvHeads) * kDim;
+  for (const int64_t in : {520, 4104})
+    for (const int64_t m : {1, 3, 8}) {
+      bench.begin();
+      Random random(42);
+      const auto normals = [&](int64_t n) {
+        std::vector<float> values(static_cast<size_t>(n));
+        for (float& v : values) v = random.normal();
+        return values;
+      };
+      std::vector<int64_t> slots, positions;
+      for (int64_t t = 0; t < m; ++t) slots.push_back(t == 2 ? -1 : 5 * t), positions.push_back(1000 * t + 7);
+      std::vector<float> frequencies(kDim / 2);
+      for (size_t i = 0; i < frequencies.size(); ++i) frequencies[i] = 1.0f / static_cast<float>(1 + i);
+      const Tensor x = bench.upload_as(kBF16, normals(m * in), {m, in}),
+                   w = bench.upload_as(kBF16, normals(kRows * in), {kRows, in}),
+                   at = bench.upload(slots, {m}), where = bench.upload(positions, {m}),
+                   turns = bench.upload(frequencies, {kDim / 2}), y = bench.output(kF32, {m, kRows}),
+                   fused = bench.output(kF32, {m, kHeads, kDim});
+      Tensor pages[4];
+      for (Tensor& t : pages) t = bench.output(kBF16, {3, kKvHeads, 16, kDim});
+      const auto part = [&](int64_t head, int64_t heads) {
+        Tensor t(y.as<float>() + head * kDim, kF32, {m, heads, kDim});
+        t.strides[0] = kRows;
+        return t;
+      };
+      const Tensor q = part(0, kHeads);
+      bench.run([&](CudaStream& s) -> Status {
+        RIDGE_TRY(linear(s, {.y = y, .x = x, .w = w}));
+        RopeKvWriteArgs a;
+        a.q = q, a.k = part(kHeads, kKvHeads), a.v = part(kHeads + kKvHeads, kKvHeads);
+        a.k_pages = pages[0], a.v_pages = pages[1], a.slots = at, a.positions = where, a.frequencies = turns;
+        a.interleaved = true;
+        return rope_kv_write(s, a);
+      });
+      bench.run([&](CudaStream& s) {
+        LinearRopeKvArgs a;
+        a.q = fused, a.k_pages = pages[2], a.v_pages = pages[3], a.x = x, a.w = w, a.slots = at;
+        a.positions = where, a.frequencies = turns, a.interleaved = a.settled = true;
+        return linear_rope_kv(s, a);
+      });
+      const std::vector<float> all = bench.floats(y), got = bench.floats(fused);
+      const double unit = 1e-4 * std::sqrt(static_cast<double>(in));  // other orders of the sums
+      for (size_t i = 0; i < got.size(); ++i)
+        bench.expect_near(got[i], all[i / (kHeads * kDim) * kRows + i % (kHeads * kDim)], unit,
+                          text("in ", in, " M = ", m, " q ", i));
+      for (int side = 0; side < 2; ++side) {
+        const std::vector<float> want = bench.floats(pages[side]), have = bench.floats(pages[side + 2]);
+        for (size_t i = 0; i < want.size(); ++i)
+          if (std::isnan(want[i]))
+            bench.expect(std::isnan(have[i]), text("page element ", i, " was written"));
+          else
+            bench.expect_near(have[i], want[i], unit + std::fabs(want[i]) * 0x1p-7,
+                              text("in ", in, " M = ", m, side == 0 ? " k " : " v ", i));
+      }
+      if (bench.failures() > 0) return;
+    }
+}
+
 }  // namespace
 
 std::vector<DeviceCase> row_cases() {
@@ -167,7 +231,8 @@ std::vector<DeviceCase> row_cases() {
           {"K26", k26_positions_of_64_bits},
           {"K28", k28_overlapped_launches_keep_their_order},
           {"K42", k42_slots_of_odd_heads},
-          {"ids_outside_of_the_table_are_nan", ids_outside_of_the_table_are_nan}};
+          {"ids_outside_of_the_table_are_nan", ids_outside_of_the_table_are_nan},
+          {"linear_rope_kv_equals_its_sequence", linear_rope_kv_equals_its_sequence}};
 }
 
 }  // namespace ridge::cases

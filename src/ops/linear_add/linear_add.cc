@@ -22,7 +22,7 @@ void reference(const A& a) {
   }
 }
 
-/// linear's: packed on both backends.
+/// linear's: on a GPU plain types stay as in the file.
 const PackedLayout* choose_layout(const Target& target, DType dtype, const Shape&) {
   const bool packs = target.backend == "cpu" || (target.backend == "cuda" && is_block_quantized(dtype));
   return packs ? rows16::layout(dtype) : nullptr;
@@ -31,13 +31,14 @@ const PackedLayout* choose_layout(const Target& target, DType dtype, const Shape
 std::optional<A> fuse(const std::vector<const AnyCall*>& calls) {
   if (calls.size() != 2) return {};  // a cast of the sum has other readers beside it
   const AnyCall &linear = *calls[0], &add = *calls[1];
-  const Tensor product = operand_of(linear, "y"), a = operand_of(add, "a"), b = operand_of(add, "b");
+  const Tensor product = operand_of(linear, "y"), a = operand_of(add, "a"), b = operand_of(add, "b"),
+               w = operand_of(linear, "w");
   if (operand_of(linear, "residual") || operand_of(linear, "x_scale") || a.data == b.data ||
       (a.data != product.data && b.data != product.data) || operand_of(add, "y").dtype != kF32 ||
-      !is_block_quantized(operand_of(linear, "w").dtype))
+      (w.dtype != kBF16 && !is_block_quantized(w.dtype)))
     return {};
   A fused;
-  fused.y = operand_of(add, "y"), fused.x = operand_of(linear, "x"), fused.w = operand_of(linear, "w");
+  fused.y = operand_of(add, "y"), fused.x = operand_of(linear, "x"), fused.w = w;
   fused.bias = operand_of(linear, "bias"), fused.residual = a.data == product.data ? b : a;
   return fused;
 }
@@ -50,7 +51,7 @@ Operator<A> describe_linear_add() {
   op.shape_key = [](const A& a) { return text(a.y.dim(0), "x", a.y.dim(1), "x", a.w.dim(1)); };
   op.operands = {{"y", &A::y, kOut, kActivations, "tokens out", {kF32}},
                  {"x", &A::x, kIn, kActivations, "tokens in", {kF32, kBF16}},
-                 {"w", &A::w, kIn, kWeights, "out in", {kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ4_K, kQ6_K}},
+                 {"w", &A::w, kIn, kWeights, "out in", {kBF16, kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ4_K, kQ6_K}},
                  {"bias", &A::bias, kIn, kWeights, "out", {kF32}, true},
                  {"residual", &A::residual, kIn, kActivations, "tokens out", {kF32}}};
   op.flops = [](const Dims& d) { return (2 * d["in"] + 1) * d["tokens"] * d["out"]; };

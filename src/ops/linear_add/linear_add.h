@@ -8,7 +8,7 @@ namespace ridge {
 struct LinearAddArgs {
   Tensor y;         // out [tokens, out] f32
   Tensor x;         // in  [tokens, in] f32, bf16
-  Tensor w;         // in  [out, in] q8_0, q4_0, q4_1, q5_0, q4_k, q6_k; linear's packed layout
+  Tensor w;         // in  [out, in] bf16, q8_0, q4_0, q4_1, q5_0, q4_k, q6_k; linear's packed layout
   Tensor bias;      // in  [out] f32; may be absent
   Tensor residual;  // in  [tokens, out] f32; may be y
 };

@@ -11,7 +11,7 @@ struct NormLinearSwigluArgs {
   Tensor norm;    // in  [in] f32
   Tensor w_gate;  // in  [inner, in] f16, bf16, q8_0 … q6_k; plain as in the file, quantized in linear's
                   // packed layout
-  Tensor w_up;  // in  [inner, in], dtype and layout of w_gate
+  Tensor w_up;    // in  [inner, in], dtype and layout of w_gate
   float epsilon = 1e-5f;
   float weight_offset = 0.0f;
 };
