@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct BenchChoices {
   CommonOptions common;
   WorkloadOptions workload;
   std::string op, machine;
@@ -61,7 +61,7 @@ Result<double> decode_rate(Session& session, const std::vector<int32_t>& prompt,
 }
 
 /// Prompt and output apart, `runs` times after a first run that is shown apart: medians and the range.
-Status bench_model(const Options& o) {
+Status bench_model(const BenchChoices& o) {
   RIDGE_ASSIGN(SessionOptions options, o.common.session());
   options.engine.max_sequences = std::max<int64_t>(1, o.workload.batch);
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
@@ -140,7 +140,7 @@ Status no_kernel(const AnyOperator& op, const Selection& selection) {
 }
 
 /// Copies of one call with operands of their own, so many that together they exceed every cache.
-Result<Json> bench_call(const Options& o, CpuDevice& device, const Machine& machine, AnyOperator& op,
+Result<Json> bench_call(const BenchChoices& o, CpuDevice& device, const Machine& machine, AnyOperator& op,
                         const std::vector<int64_t>& shape) {
   std::map<std::string, DType> dtypes;
   for (const std::string& d : o.dtypes) {
@@ -206,7 +206,7 @@ Result<Json> bench_call(const Options& o, CpuDevice& device, const Machine& mach
               {"defect", defect_text(v)}};
 }
 
-Status bench_operators(const Options& o) {
+Status bench_operators(const BenchChoices& o) {
   RIDGE_ASSIGN(const SessionOptions options, o.common.session());
   if (!o.common.model.empty())
     return invalid_argument("--op times an operator and MODEL a model, which is ", printable(o.common.model),
@@ -270,7 +270,7 @@ Status bench_operators(const Options& o) {
 }  // namespace
 
 Command add_bench(CLI::App& cli) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<BenchChoices>();
   CLI::App* sub =
       cli.add_subcommand("bench", "Time a model's prefill and decode, or one operator at any shape");
   o->common.add_to(*sub, false);

@@ -13,7 +13,7 @@ namespace ridge::app {
 
 namespace {
 
-struct Options {
+struct ProbeChoices {
   std::string device = "cpu", isa, output;
   int threads = 0;
   bool json = false, busy = false;
@@ -54,7 +54,7 @@ void print(const Machine& m, const std::string& path) {
   std::printf("\nkept in %s\n", path.c_str());
 }
 
-Status run(const Options& o) {
+Status run(const ProbeChoices& o) {
   ProbeOptions probe;
   probe.threads = o.threads;
   if (!o.isa.empty()) {
@@ -88,7 +88,7 @@ Status run(const Options& o) {
 }  // namespace
 
 Command add_probe(CLI::App& cli) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ProbeChoices>();
   CLI::App* sub =
       cli.add_subcommand("probe", "Measure this machine's ceilings and keep them in the machine file");
   sub->add_option("--device", o->device, "cpu (default) or cuda")->check(CLI::IsMember({"cpu", "cuda"}));

@@ -12,13 +12,13 @@ namespace ridge::app {
 
 namespace {
 
-struct Options {
+struct ProfileChoices {
   CommonOptions common;
   WorkloadOptions workload;
   std::string machine, report, trace;
 };
 
-Status run(const Options& o) {
+Status run(const ProfileChoices& o) {
   RIDGE_ASSIGN(SessionOptions options, o.common.session());
   options.engine.max_sequences = std::max<int64_t>(1, o.workload.batch);
   // Where results go is looked at before they cost a minute.
@@ -57,7 +57,7 @@ void add_workload_options(CLI::App& cli, WorkloadOptions* o) {
 }
 
 Command add_profile(CLI::App& cli) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ProfileChoices>();
   CLI::App* sub = cli.add_subcommand(
       "profile", "Run a workload and print where its time goes, against this machine's limits");
   o->common.add_to(*sub);

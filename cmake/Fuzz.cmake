@@ -1,28 +1,29 @@
 # libFuzzer targets: every tests/fuzz/NAME_fuzz.cc, over base, tensor and formats alone, with address and undefined
-# behaviour sanitizers. A test of label fuzz runs each for a while:
-#   cmake --preset fuzz && cmake --build build/fuzz && ctest --test-dir build/fuzz
-# Its corpus is build/fuzz/corpus/NAME: seeds that the target writes itself (tests/fuzz/seeds.h), what runs add, and the
-# files of tests/fuzz/seeds/NAME/ if there are any. To fuzz on: build/fuzz/NAME_fuzz build/fuzz/corpus/NAME
+# behaviour sanitizers, in the asan preset. A test of label fuzz runs each for a while:
+#   cmake --preset asan && cmake --build build/asan --target fuzz_targets && ctest --test-dir build/asan -L fuzz
+# Its corpus is build/asan/corpus/NAME: seeds that the target writes itself (tests/fuzz/seeds.h), what runs add, and the
+# files of tests/fuzz/seeds/NAME/ if there are any. To fuzz on: build/asan/NAME_fuzz build/asan/corpus/NAME
 
-if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  message(FATAL_ERROR "RIDGE_FUZZ needs clang, the compiler is ${CMAKE_CXX_COMPILER_ID}: use cmake --preset fuzz")
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR NOT RIDGE_SANITIZE STREQUAL "address")
+  message(FATAL_ERROR "RIDGE_FUZZ needs clang and RIDGE_SANITIZE=address, these are ${CMAKE_CXX_COMPILER_ID} and "
+    "\"${RIDGE_SANITIZE}\": use cmake --preset asan")
 endif()
 set(RIDGE_FUZZ_SECONDS 20 CACHE STRING "Longest run of a fuzzing test, in seconds")
 set(RIDGE_FUZZ_RUNS 50000 CACHE STRING "Most inputs that a fuzzing test tries")
 
 enable_testing()
-file(GLOB_RECURSE fuzzed CONFIGURE_DEPENDS src/base/*.cc src/tensor/*.cc src/formats/*.cc)
-add_library(ridge_fuzzed STATIC ${fuzzed})
+# The checks that the other files go without (cmake/Warnings.cmake) as well.
+target_compile_options(ridge_fuzzed PRIVATE -fsanitize=fuzzer-no-link,address,undefined)
 target_include_directories(ridge_fuzzed PUBLIC src)
-target_compile_options(ridge_fuzzed PUBLIC -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-  -fno-omit-frame-pointer)
 target_link_libraries(ridge_fuzzed PUBLIC ridge_warnings Threads::Threads nlohmann_json::nlohmann_json)
+add_custom_target(fuzz_targets)
 
 file(GLOB targets CONFIGURE_DEPENDS tests/fuzz/*_fuzz.cc)
 foreach(source IN LISTS targets)
   get_filename_component(target ${source} NAME_WE)
   string(REGEX REPLACE "_fuzz$" "" name ${target})
-  add_executable(${target} ${source})
+  add_executable(${target} EXCLUDE_FROM_ALL ${source})
+  add_dependencies(fuzz_targets ${target})
   target_include_directories(${target} PRIVATE tests)
   target_link_libraries(${target} PRIVATE ridge_fuzzed)
   target_link_options(${target} PRIVATE -fsanitize=fuzzer,address,undefined)

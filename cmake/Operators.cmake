@@ -20,8 +20,7 @@ set(RIDGE_FLAGS_avx512 -mavx2 -mfma -mf16c -mbmi2 -mavx512f -mavx512bw -mavx512v
     # GCC 12 finds the deliberately undefined registers of its own <avx512fintrin.h>.
     -Wno-uninitialized)
 
-# Joins the files of each folder into a few translation units, which halves the time of a build from nothing: for ./demo
-# and ./check. Off, every file shows that it includes what it uses. (CMake's own unity build writes absolute paths, with
+# Joins the files of each folder into a few translation units, which read the same headers once: for ./demo and ./check. Off, every file shows that it includes what it uses. (CMake's own unity build writes absolute paths, with
 # which no other checkout finds its objects in the compiler cache.)
 option(RIDGE_UNITY "Compile the files of one folder together" OFF)
 # Compiled with a definition of their own, which changes more often than they do.
@@ -132,10 +131,10 @@ ${list}  };
 }
 }  // namespace ridge
 ")
-  # Checks and conformance, not kernels: compile time matters more than speed.
+  # Checks and conformance, not kernels: compile time matters more than speed, with sanitizers most of all.
   ridge_unity(units registration ${folder} ${files})
   add_library(ridge_registration OBJECT ${units} ${folder}/operators.cc)
-  target_compile_options(ridge_registration PRIVATE -O1)
+  target_compile_options(ridge_registration PRIVATE $<IF:$<BOOL:${RIDGE_SANITIZE}>,-O0,-O1>)
   target_include_directories(ridge_registration PRIVATE src ${folder})
   target_link_libraries(ridge_registration PRIVATE ridge_warnings)
 endfunction()
@@ -217,7 +216,8 @@ function(ridge_library)
         target_include_directories(kernels_${isa} PRIVATE src)
         target_link_libraries(kernels_${isa} PRIVATE ridge_warnings)
         target_compile_definitions(kernels_${isa} PRIVATE RIDGE_ISA=${isa} RIDGE_ISA_${isa}=1)
-        target_compile_options(kernels_${isa} PRIVATE ${RIDGE_FLAGS_${isa}} -fno-math-errno -fno-trapping-math -fno-gnu-unique)
+        target_compile_options(kernels_${isa} PRIVATE ${RIDGE_FLAGS_${isa}} -fno-math-errno -fno-trapping-math
+          $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
         if(NOT RIDGE_SANITIZE)
           # An unquoted, empty CMAKE_CXX_COMPILER_LAUNCHER (no ccache here) adds no element.
           set(launcher ${PROJECT_SOURCE_DIR}/cmake/isolate.sh ${CMAKE_CXX_COMPILER_LAUNCHER})
@@ -240,6 +240,15 @@ function(ridge_library)
   execute_process(COMMAND git -C ${PROJECT_SOURCE_DIR} rev-parse --short=12 HEAD OUTPUT_VARIABLE commit
                   OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   set_source_files_properties(src/lab/probe.cc PROPERTIES COMPILE_DEFINITIONS "RIDGE_COMMIT=\"${commit}\"")
+  if(RIDGE_FUZZ)
+    # What the fuzzing targets drive is compiled once for them and for the library.
+    set(parsers ${sources})
+    list(FILTER parsers INCLUDE REGEX "/src/(base|tensor|formats)/")
+    list(FILTER sources EXCLUDE REGEX "/src/(base|tensor|formats)/")
+    ridge_unity(parser_units src ${PROJECT_SOURCE_DIR}/src ${parsers})
+    add_library(ridge_fuzzed OBJECT ${parser_units})
+    list(APPEND objects $<TARGET_OBJECTS:ridge_fuzzed>)
+  endif()
   ridge_unity(units src ${PROJECT_SOURCE_DIR}/src ${sources})
   string(REPLACE ";" " " kernel_isas "${RIDGE_KERNEL_ISAS}")
   set_source_files_properties(src/runtime/isa.cc PROPERTIES COMPILE_DEFINITIONS "RIDGE_KERNEL_ISAS=\"${kernel_isas}\"")
@@ -258,6 +267,8 @@ function(ridge_test name sources)
   target_link_libraries(${name} PRIVATE ridge ridge_warnings GTest::gtest_main nlohmann_json::nlohmann_json)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${name} PRIVATE RIDGE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests")
+  # What takes time is in the library; optimizing the tests is most of what their build would take.
+  target_compile_options(${name} PRIVATE $<IF:$<BOOL:${RIDGE_SANITIZE}>,-O0,-O1>)
   set(label slow)
   if(NOT sources MATCHES "/slow/")
     set(label fast)

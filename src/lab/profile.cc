@@ -150,8 +150,9 @@ void Profiler::take_readings(ProfilePhase* phase, const ThreadCeilings& ceilings
   Drift& d = phase->drift;
   double bytes = 0, us = 0;
   std::vector<double> flops;
-  for (const auto& [key, planned] : plans_) {
-    if (key.first != phase->phase || planned.readings.empty()) continue;
+  for (const auto& entry : plans_) {
+    const Planned& planned = entry.second;
+    if (entry.first.first != phase->phase || planned.readings.empty()) continue;
     std::vector<double> of_call(planned.readings.size());
     const auto median_of = [&](std::vector<double> FarReading::*times, size_t call) {
       for (size_t i = 0; i < of_call.size(); ++i) of_call[i] = (planned.readings[i].*times)[call];

@@ -79,11 +79,12 @@ class TinyFile {
     for (float& v : values) v = mean + random_.uniform(-spread, spread);
     if (spec_.edit) spec_.edit(name, &values);
     if (spec_.reshape) spec_.reshape(name, &shape);
-    const int64_t stored = shape.elements();
-    values.resize(static_cast<size_t>(stored), 0.0f);
+    // Whole rows of the old length, enough for the new shape.
+    const int64_t stored = (shape.elements() + columns - 1) / columns;
+    values.resize(static_cast<size_t>(stored * columns), 0.0f);
     const int64_t row_bytes = columns / dtype_block(dtype) * dtype_block_bytes(dtype);
-    auto& raw = storage_.emplace_back(static_cast<size_t>(stored / columns * row_bytes));
-    for (int64_t r = 0; r < stored / columns; ++r) {
+    auto& raw = storage_.emplace_back(static_cast<size_t>(stored * row_bytes));
+    for (int64_t r = 0; r < stored; ++r) {
       std::byte* row = raw.data() + r * row_bytes;
       const float* from = values.data() + r * columns;
       if (is_block_quantized(dtype)) {

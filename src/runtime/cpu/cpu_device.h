@@ -60,7 +60,7 @@ class CpuStream final : public Stream {
   /// Threads worth waking for work that touches `bytes` (for compute-bound work: as many bytes as it would
   /// take as long to move).
   int threads_for(double bytes) const {
-    if (bytes < device_.crossover_bytes()) return 1;
+    if (bytes < device_.crossover_bytes() || bytes <= 0) return 1;
     return static_cast<int>(
         std::clamp(bytes / (device_.crossover_bytes() / 2), 1.0, static_cast<double>(threads())));
   }
