@@ -64,14 +64,14 @@ class CpuFarReader {
       took[static_cast<size_t>(thread)][piece] = ticks() - from;
     };
     const Instant begin = Instant::now();
-    device_.team().run(threads, [&](int thread) {
+    device_.team().run_together(threads, [&](int thread) {
       for (size_t p = 0; p < pieces.size(); ++p) timed(p, thread, threads);
     });
     add(pieces, took, &out.stream_us);
     for (auto& of_thread : took) std::fill(of_thread.begin(), of_thread.end(), 0);
     for (size_t p = 0; p < pieces.size(); ++p) {
       const int active = std::min(threads, stream_.threads_for(static_cast<double>(pieces[p].bytes)));
-      device_.team().run(active, [&](int thread) { timed(p, thread, active); });
+      device_.team().run_together(active, [&](int thread) { timed(p, thread, active); });
       out.bytes += pieces[p].bytes;
     }
     add(pieces, took, &out.piece_us);
@@ -101,7 +101,7 @@ class CpuFarReader {
     double ns = 0;
     for (;; rounds_ *= 2) {
       begin = Instant::now();
-      device_.team().run(device_.team().threads(), spell);
+      device_.team().run_together(device_.team().threads(), spell);
       const Instant end = Instant::now();
       ns = ns_per_tick(begin, end);
       if (end.ns - begin.ns >= kLeastNs) break;

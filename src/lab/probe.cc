@@ -137,7 +137,7 @@ class Probe {
       rates.clear();  // the first walk finds the caches as the point before left them
       for (int64_t at = 0; at + kSegment <= bytes && !(stop_requested() && at > 0); at += kSegment) {
         const int64_t begin = now_ns();
-        device_.team().run(threads, [&](int t) { body(memory_.begin() + at + t * each, each); });
+        device_.team().run_together(threads, [&](int t) { body(memory_.begin() + at + t * each, each); });
         rates.push_back(static_cast<double>(each * threads) / static_cast<double>(now_ns() - begin));
       }
     }
@@ -152,7 +152,7 @@ class Probe {
       if (p->bytes > kWhole) return walked(threads, p->bytes, body);
       return best(static_cast<double>(each * threads * inner),
                   [&] {
-                    device_.team().run(threads, [&](int t) {
+                    device_.team().run_together(threads, [&](int t) {
                       for (int64_t i = 0; i < inner; ++i) body(memory_.begin() + t * each, each);
                     });
                   }) /
@@ -175,7 +175,7 @@ class Probe {
                 [&] {
                   for (int64_t i = 0; i < pieces; ++i, next_ += bytes) {
                     if (next_ + bytes > memory_.bytes()) next_ = 0;
-                    device_.team().run(threads, [&](int t) {
+                    device_.team().run_together(threads, [&](int t) {
                       sink.store(loops_.read(memory_.begin() + next_ + t * each, each),
                                  std::memory_order_relaxed);
                     });
@@ -193,7 +193,7 @@ class Probe {
     if (operations == 0) return 0;
     std::vector<double> rates(static_cast<size_t>(threads), 0.0);
     best(operations, [&] {
-      device_.team().run(threads, [&](int t) {
+      device_.team().run_together(threads, [&](int t) {
         float mine = 1;
         const int64_t begin = thread_ns();
         loop(kChained, &mine);
@@ -206,7 +206,7 @@ class Probe {
   }
 
   double barrier(int threads) {
-    return 1e6 / best(1, [&] { device_.team().run(threads, [](int) {}); });
+    return 1e6 / best(1, [&] { device_.team().run_together(threads, [](int) {}); });
   }
 
   const ProbeOptions& o_;

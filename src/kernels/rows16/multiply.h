@@ -195,21 +195,25 @@ Status multiply(CpuStream& stream, const Product& p, const K& k) {
   const Groups<K> groups(k, p, static_cast<uint8_t*>(stream.workspace()));
   const int64_t all_groups = groups_of(tokens);
   const int64_t own = all_groups / threads >= kOwnGroups ? all_groups / threads : 0;
-  stream.team().run(threads, [&](int thread) {
-    const auto walk = [&](int64_t first, int64_t last, const auto& body) {
-      const int64_t step = chunk_groups(last - first, k.bytes_per_token());
-      for (int64_t at = first; at < last; at += step) body(at, std::min(last, at + step));
-    };
-    walk(thread * own, (thread + 1) * own, [&](int64_t first, int64_t last) {
-      groups.pack(first, last, 0, 1);
-      multiply_rows(groups, first, last, all_tiles, 0, 1);
+  const int64_t shared = threads * own;  // the first group of those that threads share
+  const auto walk = [&](int64_t first, int64_t last, const auto& body) {
+    const int64_t step = chunk_groups(last - first, k.bytes_per_token());
+    for (int64_t at = first; at < last; at += step) body(at, std::min(last, at + step));
+  };
+  if (own > 0 || groups.packs())
+    stream.team().run(threads, [&](int thread) {
+      walk(thread * own, (thread + 1) * own, [&](int64_t first, int64_t last) {
+        groups.pack(first, last, 0, 1);
+        multiply_rows(groups, first, last, all_tiles, 0, 1);
+      });
+      groups.pack(shared, all_groups, thread, threads);
     });
-    walk(threads * own, all_groups, [&](int64_t first, int64_t last) {
-      groups.pack(first, last, thread, threads);
-      if (groups.packs() && threads > 1) stream.team().barrier(threads);
-      multiply_rows(groups, first, last, all_tiles, thread, threads);
+  if (shared < all_groups)
+    stream.team().run(threads, [&](int thread) {
+      walk(shared, all_groups, [&](int64_t first, int64_t last) {
+        multiply_rows(groups, first, last, all_tiles, thread, threads);
+      });
     });
-  });
   return {};
 }
 

@@ -12,11 +12,9 @@ namespace ridge {
 
 namespace {
 
-// About 2 ms of spinning: longer than what the host does between two operators or two steps, and most of a
-// time slice. Where other programs want the same cores, a thread that sleeps at a meeting must queue for its
-// core again at every operator: with 100 us, two busy programs on two cores held a decode step of 3 ms up to
-// 80 ms; with 2 ms to 12 to 19 (Zen 4, Linux 6).
-constexpr int kSpins = 200000;
+// About 100 us of spinning: longer than what the host does between two operators or two steps (recording
+// included), shorter than a time slice.
+constexpr int kSpins = 10000;
 // A team with more threads than cores must not spin, or the waiting keep the working from running: it hands
 // its core over so many times, then sleeps.
 constexpr int kYields = 64;
@@ -73,10 +71,11 @@ void ThreadTeam::set_metering(bool on) {
   metering_ = on;
 }
 
-void ThreadTeam::work_noted(int thread) {
-  Span& span = notes_[static_cast<size_t>(thread)].work[static_cast<size_t>(noted_)];
+void ThreadTeam::work_on(int part) {
+  if (!metering_) return entry_(work_, part);
+  Span& span = notes_[static_cast<size_t>(part)].work[static_cast<size_t>(noted_)];
   span.begin = ticks();
-  entry_(work_, thread);
+  entry_(work_, part);
   span.end = ticks();
 }
 
@@ -105,23 +104,41 @@ StreamMeter ThreadTeam::meter(int64_t first, int64_t last) const {
   return m;
 }
 
-void ThreadTeam::start(Entry entry, const void* work, int threads) {
-  threads = std::clamp(threads, 1, threads_);
-  entry_ = entry, work_ = work, active_ = threads;
+/// True for one caller a part and round. A thread that comes late finds its part taken, in this round or a
+/// later one, and nothing else of the round: what entry_ and work_ point to may be gone.
+bool ThreadTeam::take(int part, uint32_t round) {
+  std::atomic<uint32_t>& taken = taken_[static_cast<size_t>(part)].round;
+  uint32_t before = taken.load(std::memory_order_relaxed);
+  return static_cast<int32_t>(round - before) > 0 &&
+         taken.compare_exchange_strong(before, round, std::memory_order_acq_rel);
+}
+
+void ThreadTeam::start(Entry entry, const void* work, int parts, bool may_help) {
+  parts = std::clamp(parts, 1, threads_);
+  entry_ = entry, work_ = work, active_ = parts;
   if (metering_) note_round();
-  if (threads > 1) {
-    pending_.store(threads_ - 1, std::memory_order_relaxed);
-    round_.fetch_add(1, std::memory_order_release);
+  if (parts == 1) {
+    work_on(0);
+  } else {
+    const uint32_t round = round_.load(std::memory_order_relaxed) + 1;
+    finished_.store(0, std::memory_order_relaxed);
+    // Workers without a part find it taken.
+    for (int t = parts; t < threads_; ++t)
+      taken_[static_cast<size_t>(t)].round.store(round, std::memory_order_relaxed);
+    round_.store(round, std::memory_order_release);
     round_.notify_all();
+    work_on(0);
+    int32_t others = parts - 1;
+    for (int part = 1; may_help && part < parts; ++part)
+      if (take(part, round)) work_on(part), --others;
+    for (int32_t done; (done = finished_.load(std::memory_order_acquire)) != others;)
+      wait_until(threads_, finished_, done,
+                 [&] { return finished_.load(std::memory_order_acquire) != done; });
   }
-  metering_ ? work_noted(0) : entry(work, 0);
-  for (int32_t left = pending_.load(std::memory_order_acquire); left != 0;
-       left = pending_.load(std::memory_order_acquire))
-    wait_until(threads_, pending_, left, [&] { return pending_.load(std::memory_order_acquire) != left; });
   if (metering_) rounds_[static_cast<size_t>(noted_++)].span.end = ticks();
 }
 
-/// Room for one more round in every thread's notes. No worker is in a round yet: their memory may move.
+/// Room for one more round in the notes of every part. No worker is in a round yet: their memory may move.
 void ThreadTeam::note_round() {
   if (static_cast<size_t>(noted_) == rounds_.size()) {
     const size_t more = std::max<size_t>(1024, 2 * rounds_.size());
@@ -136,22 +153,11 @@ void ThreadTeam::serve(int thread) {
     wait_until(threads_, round_, seen, [&] { return round_.load(std::memory_order_acquire) != seen; });
     seen = round_.load(std::memory_order_acquire);
     if (stop_.load(std::memory_order_relaxed)) return;
-    if (thread < active_) metering_ ? work_noted(thread) : entry_(work_, thread);
-    if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) pending_.notify_one();
+    if (!take(thread, seen)) continue;
+    work_on(thread);
+    finished_.fetch_add(1, std::memory_order_acq_rel);
+    finished_.notify_one();
   }
-}
-
-void ThreadTeam::barrier(int threads) {
-  if (threads <= 1) return;
-  const uint32_t generation = generation_.load(std::memory_order_acquire);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(threads)) {
-    arrived_.store(0, std::memory_order_relaxed);
-    generation_.store(generation + 1, std::memory_order_release);
-    generation_.notify_all();
-    return;
-  }
-  wait_until(threads_, generation_, generation,
-             [&] { return generation_.load(std::memory_order_acquire) != generation; });
 }
 
 }  // namespace ridge

@@ -13,8 +13,10 @@
 
 namespace ridge {
 
-/// Work runs on the calling thread and threads() - 1 others. Waiters spin for a bounded time, then sleep, so
-/// that more threads than cores, or an idle engine, do not burn the machine. One caller at a time.
+/// Work is cut into parts, one for the calling thread and one for each of threads() - 1 others. A thread that
+/// is not here yet, because it sleeps or another program has its core, is not waited for: the caller takes
+/// its part. Waiters spin for a bounded time, then sleep, so that more threads than cores, or an idle engine,
+/// do not burn the machine. One caller at a time.
 class ThreadTeam {
  public:
   static Result<std::unique_ptr<ThreadTeam>> create(int threads);
@@ -23,13 +25,20 @@ class ThreadTeam {
 
   int threads() const { return threads_; }
 
-  /// Calls work(thread) for every thread in [0, threads) and returns when all are done. `work` must not
-  /// throw.
+  /// Calls work(part) for every part in [0, parts), at most threads() of them, and returns when all are done.
+  /// Parts may run one after the other on one thread: none may wait for another. `work` must not throw.
   template <class Work>
-  void run(int threads, const Work& work) {
-    if (threads <= 1 && !metering_) return work(0);
-    start([](const void* w, int thread) { (*static_cast<const Work*>(w))(thread); }, &work, threads);
+  void run(int parts, const Work& work) {
+    if (parts <= 1 && !metering_) return work(0);
+    start(call<Work>, &work, parts, true);
   }
+  /// The same with every part on a thread of its own, however long that one takes to come: for measuring what
+  /// threads reach together.
+  template <class Work>
+  void run_together(int parts, const Work& work) {
+    start(call<Work>, &work, parts, false);
+  }
+
   /// On: forgets the rounds noted so far and notes each that follows, until switched off: every thread writes
   /// when its own work began and ended, into memory of its own, and nothing is worked out before meter().
   void set_metering(bool on);
@@ -37,16 +46,19 @@ class ThreadTeam {
   /// Where the time of rounds [first, last) of those noted went; they are kept until metering is on again.
   StreamMeter meter(int64_t first, int64_t last) const;
 
-  /// Inside run(threads, …): returns once all of its threads have called it.
-  void barrier(int threads);
-
  private:
-  using Entry = void (*)(const void* work, int thread);
-  explicit ThreadTeam(int threads) : threads_(threads), notes_(static_cast<size_t>(threads)) {}
-  void start(Entry entry, const void* work, int threads);
+  using Entry = void (*)(const void* work, int part);
+  template <class Work>
+  static void call(const void* work, int part) {
+    (*static_cast<const Work*>(work))(part);
+  }
+  explicit ThreadTeam(int threads)
+      : threads_(threads), taken_(static_cast<size_t>(threads)), notes_(static_cast<size_t>(threads)) {}
+  void start(Entry entry, const void* work, int parts, bool may_help);
+  bool take(int part, uint32_t round);
+  void work_on(int part);
   void serve(int thread);
   void note_round();
-  void work_noted(int thread);
 
   int threads_;
   std::vector<std::thread> workers_;
@@ -64,14 +76,16 @@ class ThreadTeam {
     int active = 0;
   };
   struct alignas(64) Notes {
-    std::vector<Span> work;  // by round; only its own thread writes, while the round runs
+    std::vector<Span> work;  // by round; only who took the part writes, while the round runs
+  };
+  struct alignas(64) Taken {
+    std::atomic<uint32_t> round{0};  // the last one whose part somebody took
   };
   std::vector<Round> rounds_;
-  std::vector<Notes> notes_;                      // by thread
-  alignas(64) std::atomic<uint32_t> round_{0};    // a new value starts a round; all ones ends the team
-  alignas(64) std::atomic<int32_t> pending_{0};   // workers that have not finished the round
-  alignas(64) std::atomic<uint32_t> arrived_{0};  // barrier: arrivals, and below its generation
-  alignas(64) std::atomic<uint32_t> generation_{0};
+  std::vector<Taken> taken_;                      // by part
+  std::vector<Notes> notes_;                      // by part
+  alignas(64) std::atomic<uint32_t> round_{0};    // a new value starts a round
+  alignas(64) std::atomic<int32_t> finished_{0};  // parts that workers have done in the round
   alignas(64) std::atomic<bool> stop_{false};
 };
 
