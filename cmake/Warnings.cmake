@@ -10,7 +10,7 @@ if(RIDGE_SANITIZE)
   set(error "")
 endif()
 target_compile_options(ridge_warnings INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;${error};-Wshadow;-Wnon-virtual-dtor>)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wformat-security;${error};-Wshadow;-Wnon-virtual-dtor>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports false positives of these on its own headers at -O2 and above.
   target_compile_options(ridge_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized;-Wno-uninitialized;-Wno-restrict>)

@@ -1,42 +1,37 @@
-#include <cstdio>
-
 #include "advise/goal.h"
 #include "advise/score.h"
+#include "base/print_to.h"
 
 namespace ridge {
 
 namespace {
-
-template <class... A>
-void line(std::string& out, const char* format, A... args) {
-  char buffer[1024];
-  std::snprintf(buffer, sizeof buffer, format, args...);
-  out += buffer;
-}
 
 std::string change_of(const Lever& l) {
   return text(l.name, " ", l.from, " -> ", l.to);
 }
 
 void experiment_text(std::string& out, const AdviceRecord& r) {
-  line(out, "  measured: %+.1f %%", 100 * r.measured.value);
+  print_to(out, "  measured: %+.1f %%", 100 * r.measured.value);
   if (r.interval_known)
-    line(out, " [%+.1f, %+.1f], confidence %.1f %%%s", 100 * r.measured.low, 100 * r.measured.high,
-         100 * r.confidence, r.levers_tried > 1 ? text(" (", r.levers_tried, " levers tried)").c_str() : "");
-  line(out, "; %zu block%s of original, changed, changed, original; medians %.2f -> %.2f ms\n",
-       r.block_gains.size(), r.block_gains.size() == 1 ? "" : "s", r.original_us / 1e3, r.changed_us / 1e3);
+    print_to(out, " [%+.1f, %+.1f], confidence %.1f %%%s", 100 * r.measured.low, 100 * r.measured.high,
+             100 * r.confidence,
+             r.levers_tried > 1 ? text(" (", r.levers_tried, " levers tried)").c_str() : "");
+  print_to(out, "; %zu block%s of original, changed, changed, original; medians %.2f -> %.2f ms\n",
+           r.block_gains.size(), r.block_gains.size() == 1 ? "" : "s", r.original_us / 1e3,
+           r.changed_us / 1e3);
   // Pressure as low as this is what the system itself does.
   if (r.pressure > 0.1)
-    line(out, "  the machine was busy: a thread waited for a core in %.0f %% of the experiment's time\n",
-         100 * r.pressure);
-  line(out, "  %s: %s\n", decision_name(r.decision), r.decision_reason.c_str());
+    print_to(out, "  the machine was busy: a thread waited for a core in %.0f %% of the experiment's time\n",
+             100 * r.pressure);
+  print_to(out, "  %s: %s\n", decision_name(r.decision), r.decision_reason.c_str());
   if (r.quality.measured)
-    line(out,
-         "  quality: KL to the original %.2e nats a token (largest %.2e), same best token %.1f %% of %lld\n",
-         r.quality.kl_mean, r.quality.kl_max, 100 * r.quality.same_top,
-         static_cast<long long>(r.quality.tokens));
+    print_to(
+        out,
+        "  quality: KL to the original %.2e nats a token (largest %.2e), same best token %.1f %% of %lld\n",
+        r.quality.kl_mean, r.quality.kl_max, 100 * r.quality.same_top,
+        static_cast<long long>(r.quality.tokens));
   else if (r.changes_numerics)
-    line(out, "  quality: not measured, this lever changes numerics\n");
+    print_to(out, "  quality: not measured, this lever changes numerics\n");
 }
 
 }  // namespace
@@ -49,8 +44,8 @@ std::string advice_text(const AdviceRecord& r, bool color) {
                 purpose_text(purpose_of(*c)), "\n");
     out += text("  why: ", c->reason, "\n");
     if (c->predicted)
-      line(out, "  predicted: %+.1f %% less time [%+.1f, %+.1f]\n", 100 * c->gain.value, 100 * c->gain.low,
-           100 * c->gain.high);
+      print_to(out, "  predicted: %+.1f %% less time [%+.1f, %+.1f]\n", 100 * c->gain.value,
+               100 * c->gain.low, 100 * c->gain.high);
     if (!r.block_gains.empty()) experiment_text(out, r);
   }
   if (r.goal) out += "  goal: " + goal_sentence(*r.goal) + "\n";

@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/print_to.h"
 #include "lab/profile.h"
 #include "lab/statistics.h"
 #include "lab/workload_json.h"
@@ -37,13 +37,6 @@ Json row_json(const ProfileRow& r) {
   return j;
 }
 
-template <class... A>
-void line(std::string& out, const char* format, A... args) {
-  char buffer[512];
-  std::snprintf(buffer, sizeof buffer, format, args...);
-  out += buffer;
-}
-
 Json drift_json(const Drift& d, int threads) {
   Json j = {{"readings", d.readings},
             {"bytes", d.bytes},
@@ -56,11 +49,11 @@ Json drift_json(const Drift& d, int threads) {
 
 void phase_text(std::string& out, const ProfilePhase& p, int threads, bool color) {
   const char *bold = color ? "\x1b[1m" : "", *plain = color ? "\x1b[0m" : "";
-  line(out, "\n%s%s%s: %lld tokens in %lld steps, %.2f ms; bound by %s, limit %.2f ms (%.0f %%)\n", bold,
-       phase_name(p.phase), plain, static_cast<long long>(p.tokens), static_cast<long long>(p.steps),
-       p.wall_us / 1e3, bound_name(p.bound()), p.limit_us() / 1e3, 100 * p.limit_us() / p.wall_us);
-  line(out, "  %-18s %-30s %6s %9s %6s %9s %9s %8s %9s %-8s %5s  %s\n", "operator", "shape", "calls",
-       "us/call", "share", "MFLOP", "KB", "FLOP/B", "limit us", "bound", "att.", "where the rest went");
+  print_to(out, "\n%s%s%s: %lld tokens in %lld steps, %.2f ms; bound by %s, limit %.2f ms (%.0f %%)\n", bold,
+           phase_name(p.phase), plain, static_cast<long long>(p.tokens), static_cast<long long>(p.steps),
+           p.wall_us / 1e3, bound_name(p.bound()), p.limit_us() / 1e3, 100 * p.limit_us() / p.wall_us);
+  print_to(out, "  %-18s %-30s %6s %9s %6s %9s %9s %8s %9s %-8s %5s  %s\n", "operator", "shape", "calls",
+           "us/call", "share", "MFLOP", "KB", "FLOP/B", "limit us", "bound", "att.", "where the rest went");
   std::vector<const ProfileRow*> rows;
   for (const ProfileRow& r : p.rows) rows.push_back(&r);
   std::stable_sort(rows.begin(), rows.end(), [](auto* a, auto* b) { return a->time_us > b->time_us; });
@@ -72,22 +65,22 @@ void phase_text(std::string& out, const ProfilePhase& p, int threads, bool color
     std::sort(losses.rbegin(), losses.rend());
     for (int i = 0; i < 2; ++i)
       if (losses[static_cast<size_t>(i)].first > 0.02 * r->time_us)
-        line(rest, "%s %.0f%% ", loss_name(static_cast<Loss>(losses[static_cast<size_t>(i)].second)),
-             100 * losses[static_cast<size_t>(i)].first / r->time_us);
-    line(out, "  %-18s %-30s %6lld %9.2f %5.1f%% %9.3f %9.1f %8.2f %9.2f %-8s %4.0f%%%s %s\n", r->op.c_str(),
-         r->shape.c_str(), static_cast<long long>(r->calls), r->time_us / n, 100 * r->time_us / p.wall_us,
-         static_cast<double>(r->cost.total_flops()) / n / 1e6, bytes / n / 1e3,
-         bytes > 0 ? static_cast<double>(r->cost.total_flops()) / bytes : 0.0, r->verdict.limit_us / n,
-         bound_name(r->verdict.bound), 100 * r->verdict.attainment, r->verdict.defect ? "!" : " ",
-         rest.c_str());
+        print_to(rest, "%s %.0f%% ", loss_name(static_cast<Loss>(losses[static_cast<size_t>(i)].second)),
+                 100 * losses[static_cast<size_t>(i)].first / r->time_us);
+    print_to(out, "  %-18s %-30s %6lld %9.2f %5.1f%% %9.3f %9.1f %8.2f %9.2f %-8s %4.0f%%%s %s\n",
+             r->op.c_str(), r->shape.c_str(), static_cast<long long>(r->calls), r->time_us / n,
+             100 * r->time_us / p.wall_us, static_cast<double>(r->cost.total_flops()) / n / 1e6,
+             bytes / n / 1e3, bytes > 0 ? static_cast<double>(r->cost.total_flops()) / bytes : 0.0,
+             r->verdict.limit_us / n, bound_name(r->verdict.bound), 100 * r->verdict.attainment,
+             r->verdict.defect ? "!" : " ", rest.c_str());
   }
-  line(out, "  step: limit %.1f %%", 100 * p.limit_us() / p.wall_us);
+  print_to(out, "  step: limit %.1f %%", 100 * p.limit_us() / p.wall_us);
   for (int l = 0; l < kLosses; ++l)
     if (const double us = p.loss_us(static_cast<Loss>(l)); us != 0)
-      line(out, " + %s %.1f %%", loss_name(static_cast<Loss>(l)), 100 * us / p.wall_us);
+      print_to(out, " + %s %.1f %%", loss_name(static_cast<Loss>(l)), 100 * us / p.wall_us);
   double sum = 0;
   for (const ProfileRow& r : p.rows) sum += r.time_us;
-  line(out, "; rows sum to %.2f of %.2f ms\n", sum / 1e3, p.wall_us / 1e3);
+  print_to(out, "; rows sum to %.2f of %.2f ms\n", sum / 1e3, p.wall_us / 1e3);
   if (const std::string drift = drift_text(p.drift, threads); !drift.empty()) out += "  " + drift + "\n";
 }
 
@@ -96,14 +89,15 @@ void phase_text(std::string& out, const ProfilePhase& p, int threads, bool color
 std::string drift_text(const Drift& d, int threads) {
   if (d.readings == 0) return "";
   std::string out;
-  line(out,
-       "memory read at %s, %d thread%s: %.1f GB/s between the steps (median of %lld), %.1f in the machine "
-       "file",
-       bytes_text(static_cast<double>(d.bytes)).c_str(), threads, threads == 1 ? "" : "s", d.now / 1e9,
-       static_cast<long long>(d.readings), d.file / 1e9);
+  print_to(
+      out,
+      "memory read at %s, %d thread%s: %.1f GB/s between the steps (median of %lld), %.1f in the machine "
+      "file",
+      bytes_text(static_cast<double>(d.bytes)).c_str(), threads, threads == 1 ? "" : "s", d.now / 1e9,
+      static_cast<long long>(d.readings), d.file / 1e9);
   if (d.flops_now > 0)
-    line(out, "; f32 arithmetic: %.0f GFLOP/s, %.0f in the machine file", d.flops_now / 1e9,
-         d.flops_file / 1e9);
+    print_to(out, "; f32 arithmetic: %.0f GFLOP/s, %.0f in the machine file", d.flops_now / 1e9,
+             d.flops_file / 1e9);
   return out;
 }
 
@@ -150,25 +144,27 @@ std::string profile_text(const Profile& p, bool color) {
   std::string out;
   const Workload& w = p.workload;
   const ThreadCeilings& c = p.machine.at(p.threads);
-  line(out,
-       "%s\n  weights %s, KV %s, activations %s; prompt %lld, output %lld, batch %lld, prefill chunk %lld, "
-       "%s\n",
-       w.model.c_str(), w.weight_format.c_str(), w.kv_format.c_str(), w.activation_format.c_str(),
-       static_cast<long long>(w.prompt_tokens), static_cast<long long>(w.output_tokens),
-       static_cast<long long>(w.batch), static_cast<long long>(w.prefill_chunk), w.sampling.c_str());
-  line(out,
-       "  %s, %s, %d threads: read %.1f GB/s from memory, f32 %.0f, bf16 %.0f, int8 %.0f GFLOP/s, barrier "
-       "%.2f us (measured %s)\n",
-       p.machine.cpu.c_str(), p.machine.isa.c_str(), p.threads, c.curve.back().read, c.flops[0] / 1e9,
-       c.flops[1] / 1e9, c.flops[3] / 1e9, c.barrier_us, p.machine.date.c_str());
+  print_to(
+      out,
+      "%s\n  weights %s, KV %s, activations %s; prompt %lld, output %lld, batch %lld, prefill chunk %lld, "
+      "%s\n",
+      w.model.c_str(), w.weight_format.c_str(), w.kv_format.c_str(), w.activation_format.c_str(),
+      static_cast<long long>(w.prompt_tokens), static_cast<long long>(w.output_tokens),
+      static_cast<long long>(w.batch), static_cast<long long>(w.prefill_chunk), w.sampling.c_str());
+  print_to(
+      out,
+      "  %s, %s, %d threads: read %.1f GB/s from memory, f32 %.0f, bf16 %.0f, int8 %.0f GFLOP/s, barrier "
+      "%.2f us (measured %s)\n",
+      p.machine.cpu.c_str(), p.machine.isa.c_str(), p.threads, c.curve.back().read, c.flops[0] / 1e9,
+      c.flops[1] / 1e9, c.flops[3] / 1e9, c.barrier_us, p.machine.date.c_str());
   if (const std::string why = disturbed(p.machine); !why.empty())
-    line(out, "  the machine was not idle then (%s): verdicts may be wrong\n", why.c_str());
+    print_to(out, "  the machine was not idle then (%s): verdicts may be wrong\n", why.c_str());
   for (const ProfilePhase& phase : p.phases) phase_text(out, phase, p.threads, color);
-  line(out, "\nTTFT %.2f ms", p.ttft_us / 1e3);
-  if (p.tpot_us > 0) line(out, ", TPOT %.3f ms (%.1f tokens/s)", p.tpot_us / 1e3, 1e6 / p.tpot_us);
+  print_to(out, "\nTTFT %.2f ms", p.ttft_us / 1e3);
+  if (p.tpot_us > 0) print_to(out, ", TPOT %.3f ms (%.1f tokens/s)", p.tpot_us / 1e3, 1e6 / p.tpot_us);
   if (p.tpot.requests > 1)
-    line(out, "; of %lld requests TPOT %.3f ms (n=%zu of %lld)", static_cast<long long>(p.tpot.requests),
-         p.tpot.mean_us() / 1e3, p.tpot.us.size(), static_cast<long long>(p.tpot.requests));
+    print_to(out, "; of %lld requests TPOT %.3f ms (n=%zu of %lld)", static_cast<long long>(p.tpot.requests),
+             p.tpot.mean_us() / 1e3, p.tpot.us.size(), static_cast<long long>(p.tpot.requests));
   return out + "\n";
 }
 
