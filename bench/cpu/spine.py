@@ -58,9 +58,8 @@ class Bench:
                                             "--json", *self.threads())
         answer = json.loads(out)
         spent = (answer["ttft_us"] + answer["tpot_us"] * (len(answer["ids"]) - 1)) / 1e6
-        # 30 layers, keys and values, 3 heads of 64 in f16
-        cache = 30 * 2 * 3 * 64 * 2 * CONTEXT
-        return (resident - os.path.getsize(self.model) - cache) / 1e6, seconds - spent
+        plan, _, _ = self.ridge("inspect", self.model, "--context", str(CONTEXT), "--json")
+        return (resident - os.path.getsize(self.model) - json.loads(plan)["memory"]["kv_bytes"]) / 1e6, seconds - spent
 
     def unexplained(self, name, prompt, output):
         found = self.profile(self.model, prompt, output)
@@ -70,13 +69,16 @@ class Bench:
         return share, found["workload"], {"drift": phase["drift"], "share_percent": {k: 100 * v / phase["wall_us"] for k, v in parts.items() if v}}
 
     def linear_share(self, model):
-        """Bytes that linear reads over its time, as a share of main memory's read bandwidth."""
+        """Bytes that linear reads over its time, as a share of main memory's read bandwidth: the probe's, or what the
+        profile found between its own steps, whichever is higher."""
         found = self.profile(model, 16, 32)
         phase = next(p for p in found["phases"] if p["name"] == "decode")
         linear = [o for o in phase["operators"] if o["name"] == "linear"]
         read = sum(c["read"] for o in linear for c in o["bytes"].values())
         rate = read / sum(o["time_us"] for o in linear) / 1e3  # GB/s
-        return rate / found["machine"]["read_gbs"], found["workload"]
+        ceiling = max(found["machine"]["read_gbs"], phase["drift"]["read_gbs"])
+        return rate / ceiling, found["workload"], {"gbs": rate, "machine_read_gbs": found["machine"]["read_gbs"],
+                                                   "read_gbs_between_steps": phase["drift"]["read_gbs"]}
 
 
 def measure(bench, row):
@@ -87,7 +89,7 @@ def measure(bench, row):
             model = os.path.join(folder, "synthetic-1b.gguf")
             subprocess.run([sys.executable, "-B", str(ROOT / "tools" / "make_synthetic.py"), model], check=True)
             results = [bench.linear_share(model) for _ in runs]
-        return [v for v, _ in results], results[0][1]
+        return [r[0] for r in results], results[0][1], {"profiles": [r[2] for r in results]}
     if row in ("C5", "C6"):
         results = [bench.start_up() for _ in runs]
         workload = {"model": "SmolLM2-135M-Instruct", "weight_format": "Q4_1", "kv_format": "f16", "activation_format": "int8",
