@@ -66,19 +66,20 @@ class Bench:
         phase = next(p for p in found["phases"] if p["name"] == name)
         share = 100 * sum(abs(o["loss_us"]["unexplained"]) for o in phase["operators"]) / phase["wall_us"]
         parts = {"limit": phase["limit_us"], **phase["loss_us"]}
-        return share, found["workload"], {"drift": phase["drift"], "share_percent": {k: 100 * v / phase["wall_us"] for k, v in parts.items() if v}}
+        return share, found["workload"], {"drift": phase.get("drift"), "between_us": phase["between_us"], "share_percent": {k: 100 * v / phase["wall_us"] for k, v in parts.items() if v}}
 
     def linear_share(self, model):
-        """Bytes that linear reads over its time, as a share of main memory's read bandwidth: the probe's, or what the
+        """Bytes of weights that linear reads over its time, as a share of main memory's read bandwidth: the probe's, or what the
         profile found between its own steps, whichever is higher."""
         found = self.profile(model, 16, 32)
         phase = next(p for p in found["phases"] if p["name"] == "decode")
         linear = [o for o in phase["operators"] if o["name"] == "linear"]
-        read = sum(c["read"] for o in linear for c in o["bytes"].values())
+        read = sum(o["bytes"][c]["read"] for o in linear for c in ("weights", "scales") if c in o["bytes"])
         rate = read / sum(o["time_us"] for o in linear) / 1e3  # GB/s
-        ceiling = max(found["machine"]["read_gbs"], phase["drift"]["read_gbs"])
+        between = phase.get("drift", {}).get("read_gbs", 0)
+        ceiling = max(found["machine"]["read_gbs"], between)
         return rate / ceiling, found["workload"], {"gbs": rate, "machine_read_gbs": found["machine"]["read_gbs"],
-                                                   "read_gbs_between_steps": phase["drift"]["read_gbs"]}
+                                                   "read_gbs_between_steps": between}
 
 
 def measure(bench, row):

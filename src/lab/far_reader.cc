@@ -1,5 +1,7 @@
 #include "lab/far_reader.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -21,6 +23,12 @@ struct Piece {
 
 /// Operands smaller than this are not worth a loop's set-up: norms, a row of the embedding.
 constexpr int64_t kLeastBytes = 16 << 10;
+
+/// How often this thread had to leave its core to another one.
+int64_t switches() {
+  rusage usage{};
+  return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
 
 std::vector<Piece> pieces_of(const StepPlan& plan) {
   std::vector<Piece> out;
@@ -63,8 +71,10 @@ class CpuFarReader {
       share(pieces[piece], thread, active);
       took[static_cast<size_t>(thread)][piece] = ticks() - from;
     };
+    std::vector<int64_t> lost(static_cast<size_t>(threads));
     const Instant begin = Instant::now();
     device_.team().run_together(threads, [&](int thread) {
+      lost[static_cast<size_t>(thread)] = -switches();
       for (size_t p = 0; p < pieces.size(); ++p) timed(p, thread, threads);
     });
     add(pieces, took, &out.stream_us);
@@ -78,16 +88,18 @@ class CpuFarReader {
     const double us = ns_per_tick(begin, Instant::now()) / 1e3 / threads;
     for (auto* times : {&out.stream_us, &out.piece_us})
       for (double& t : *times) t *= us;
-    out.flops = arithmetic();
+    out.flops = arithmetic(&lost);
+    out.disturbed = std::any_of(lost.begin(), lost.end(), [](int64_t times) { return times != 0; });
     return out;
   }
 
  private:
   /// The probe's loop, for some 50 us on every thread at once: long beside their start, short beside a step.
-  double arithmetic() {
+  /// Adds each thread's switches so far to `lost`.
+  double arithmetic(std::vector<int64_t>* lost) {
     constexpr int64_t kLeastNs = 50000;
     struct alignas(64) Spell {
-      int64_t operations = 0, ticks = 0;
+      int64_t operations = 0, ticks = 0, switches = 0;
       float sink = 0;
     };
     std::vector<Spell> spells(static_cast<size_t>(device_.team().threads()));
@@ -96,6 +108,7 @@ class CpuFarReader {
       const int64_t from = ticks();
       s.operations = loops_.f32(rounds_, &s.sink);
       s.ticks = ticks() - from;
+      s.switches = switches();
     };
     Instant begin;
     double ns = 0;
@@ -106,6 +119,7 @@ class CpuFarReader {
       ns = ns_per_tick(begin, end);
       if (end.ns - begin.ns >= kLeastNs) break;
     }
+    for (size_t t = 0; t < spells.size(); ++t) (*lost)[t] += spells[t].switches;
     double rate = 0;
     for (const Spell& s : spells)
       rate += static_cast<double>(s.operations) / (static_cast<double>(s.ticks) * ns) * 1e9;

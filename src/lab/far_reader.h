@@ -20,7 +20,8 @@ struct FarReading {
   std::vector<double> stream_us;  // all calls in one go
   std::vector<double> piece_us;   // the threads meet after each call; meetings aside
   double flops =
-      0;  // multiply-adds in f32 on registers alone, all threads, operations a second; 0: not taken
+      0;  // multiply-adds in f32 on registers alone, of all threads, operations a second; 0: not taken
+  bool disturbed = false;  // a thread lost its core to another program meanwhile: no property of the machine
 };
 
 /// Takes a reading; it leaves the caches as a step leaves them.

@@ -82,6 +82,9 @@ void Profiler::add(const NotedStep& note) {
   ++c.phase.steps;
   c.phase.tokens += note.tokens;
   c.phase.wall_us += static_cast<double>(note.end_ns - note.begin_ns) / 1e3;
+  if (last_end_ns_ != 0)
+    c.phase.between_us += static_cast<double>(note.begin_ns - note.paused_ns - last_end_ns_) / 1e3;
+  last_end_ns_ = note.end_ns - note.paused_ns;
   StepSlice slice{note.phase, note.begin_ns - note.paused_ns, note.end_ns - note.paused_ns, note.tokens, {}};
   if (keep_slices_) slice.calls.reserve(note.times.size());
   PriceBook& book = note.planned->book;
@@ -123,7 +126,16 @@ void Profiler::pause_to_read(Planned& planned, const StepPlan& plan) {
   constexpr int64_t kFirst = 3, kEvery = 8;
   if (planned.steps != 1 && planned.steps % kEvery != 0) return;
   const int64_t begin = now_ns();
-  for (int64_t i = 0; i < (planned.steps == 1 ? kFirst : 1); ++i) planned.readings.push_back(far_(plan));
+  const int64_t wanted = planned.steps == 1 ? kFirst : 1;
+  for (int64_t taken = 0, tries = 2 * wanted; taken < wanted && tries > 0; --tries) {
+    FarReading reading = far_(plan);
+    if (reading.disturbed) {
+      ++planned.disturbed;
+    } else {
+      planned.readings.push_back(std::move(reading));
+      ++taken;
+    }
+  }
   const int64_t end = now_ns(), before = pauses_.empty() ? 0 : pauses_.back().all_ns;
   pauses_.push_back({end, before + end - begin});
 }
@@ -143,6 +155,7 @@ void Profiler::on_stage(int64_t request, Stage stage, int64_t begin_ns, int64_t 
 
 void Profiler::clear() {
   noted_.clear(), phases_.clear(), plans_.clear(), stages_.clear(), steps_.clear(), pauses_.clear();
+  last_end_ns_ = 0;
 }
 
 /// By call, medians of what was read while the phase ran: in one go the rate, in pieces each row's reading.
@@ -152,7 +165,9 @@ void Profiler::take_readings(ProfilePhase* phase, const ThreadCeilings& ceilings
   std::vector<double> flops;
   for (const auto& entry : plans_) {
     const Planned& planned = entry.second;
-    if (entry.first.first != phase->phase || planned.readings.empty()) continue;
+    if (entry.first.first != phase->phase) continue;
+    d.disturbed += planned.disturbed;
+    if (planned.readings.empty()) continue;
     std::vector<double> of_call(planned.readings.size());
     const auto median_of = [&](std::vector<double> FarReading::*times, size_t call) {
       for (size_t i = 0; i < of_call.size(); ++i) of_call[i] = (planned.readings[i].*times)[call];

@@ -35,6 +35,7 @@ struct ProfileRow {
 /// What memory gave while a phase ran, beside what the machine file says of as many bytes between two uses.
 struct Drift {
   int64_t readings = 0;                  // 0: none were taken, and the machine file's figure was used
+  int64_t disturbed = 0;                 // others, left out: a thread lost its core meanwhile
   int64_t bytes = 0;                     // that a step reads of weights, scales and KV
   double now = 0, file = 0;              // bytes a second: median of the readings; the machine file's
   double flops_now = 0, flops_file = 0;  // multiply-adds in f32, operations a second, likewise
@@ -46,7 +47,8 @@ struct Drift {
 struct ProfilePhase {
   Phase phase = Phase::kPrefill;
   int64_t steps = 0, tokens = 0;  // tokens: prompt tokens, or tokens decoded
-  double wall_us = 0;
+  double wall_us = 0;             // of the steps
+  double between_us = 0;  // from the step before, of whatever phase, to each: answers handed over, recording
   std::vector<ProfileRow> rows;  // in order of first call; the last is "host", what no operator took
   Drift drift;
   double loss_us(Loss loss) const;
@@ -116,6 +118,7 @@ class Profiler final : public StepObserver {
     std::vector<Price> calls;  // as in the plan's first step: those that do not vary stand for all steps
     int64_t steps = 0;
     std::vector<FarReading> readings;
+    int64_t disturbed = 0;  // readings that were left out
     explicit Planned(const StepPlan& plan) : book(plan) {}
   };
   /// What is kept of a CallTime: a third of it, for it is written to new memory between two steps.
@@ -148,13 +151,14 @@ class Profiler final : public StepObserver {
   int64_t tokenize_begin_ns_ = 0, tokenize_end_ns_ = 0;
   FarReader far_;
   std::vector<Pause> pauses_;
+  int64_t last_end_ns_ = 0;       // of the last step added up, on the account's clock
   std::vector<NotedStep> noted_;  // not yet added up
 };
 
 /// Machine-readable and human-readable forms. JSON: docs/json.md.
 std::string profile_json(const Profile& profile);
 /// "memory read at 90 MB, 2 threads: 78.1 GB/s between the steps (median of 18), 110.2 in the machine file";
-/// "" without readings.
+/// "" where none was taken.
 std::string drift_text(const Drift& drift, int threads);
 std::string profile_text(const Profile& profile, bool color);
 

@@ -38,11 +38,10 @@ Json row_json(const ProfileRow& r) {
 }
 
 Json drift_json(const Drift& d, int threads) {
-  Json j = {{"readings", d.readings},
-            {"bytes", d.bytes},
-            {"threads", threads},
-            {"read_gbs", d.now / 1e9},
-            {"machine_read_gbs", d.file / 1e9}};
+  Json j = {{"readings", d.readings}, {"disturbed", d.disturbed}};
+  if (d.readings > 0)
+    j["bytes"] = d.bytes, j["threads"] = threads, j["read_gbs"] = d.now / 1e9,
+    j["machine_read_gbs"] = d.file / 1e9;
   if (d.flops_now > 0) j["f32_gflops"] = d.flops_now / 1e9, j["machine_f32_gflops"] = d.flops_file / 1e9;
   return j;
 }
@@ -80,15 +79,20 @@ void phase_text(std::string& out, const ProfilePhase& p, int threads, bool color
       print_to(out, " + %s %.1f %%", loss_name(static_cast<Loss>(l)), 100 * us / p.wall_us);
   double sum = 0;
   for (const ProfileRow& r : p.rows) sum += r.time_us;
-  print_to(out, "; rows sum to %.2f of %.2f ms\n", sum / 1e3, p.wall_us / 1e3);
+  print_to(out, "; rows sum to %.2f of %.2f ms, %.2f ms between steps\n", sum / 1e3, p.wall_us / 1e3,
+           p.between_us / 1e3);
   if (const std::string drift = drift_text(p.drift, threads); !drift.empty()) out += "  " + drift + "\n";
 }
 
 }  // namespace
 
 std::string drift_text(const Drift& d, int threads) {
-  if (d.readings == 0) return "";
   std::string out;
+  if (d.disturbed > 0)
+    print_to(out, "%lld readings of memory left out: a thread lost its core to another program meanwhile",
+             static_cast<long long>(d.disturbed));
+  if (d.readings == 0) return out;
+  if (!out.empty()) out += "; ";
   print_to(
       out,
       "memory read at %s, %d thread%s: %.1f GB/s between the steps (median of %lld), %.1f in the machine "
@@ -107,11 +111,11 @@ std::string profile_json(const Profile& p) {
   for (const ProfilePhase& phase : p.phases) {
     Json f;
     f["name"] = phase_name(phase.phase), f["wall_us"] = phase.wall_us, f["steps"] = phase.steps,
-    f["tokens"] = phase.tokens;
+    f["tokens"] = phase.tokens, f["between_us"] = phase.between_us;
     f["limit_us"] = phase.limit_us(), f["bound"] = bound_name(phase.bound());
     for (int l = 0; l < kLosses; ++l)
       f["loss_us"][loss_name(static_cast<Loss>(l))] = phase.loss_us(static_cast<Loss>(l));
-    if (phase.drift.readings > 0) f["drift"] = drift_json(phase.drift, p.threads);
+    if (phase.drift.readings + phase.drift.disturbed > 0) f["drift"] = drift_json(phase.drift, p.threads);
     for (const ProfileRow& r : phase.rows) f["operators"].push_back(row_json(r));
     j["phases"].push_back(f);
   }

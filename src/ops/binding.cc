@@ -33,9 +33,14 @@ SplitBytes split_bytes(const Tensor& t, int64_t elements) {
     const int64_t rows = t.dim(0), columns = t.dim(1), all = t.elements();
     const int64_t total = t.layout->bytes(rows, columns), scales = t.layout->scale_bytes(rows, columns);
     if (elements == all || all == 0) return {total - scales, scales};
-    const double share = static_cast<double>(elements) / static_cast<double>(all);
-    const auto part = [&](int64_t bytes) { return static_cast<int64_t>(static_cast<double>(bytes) * share); };
-    return {part(total - scales), part(scales)};
+    // Single rows: what one takes in a matrix that no padding fills up.
+    constexpr int64_t kWhole = 4096;
+    const auto of_rows = [&](int64_t bytes) {
+      return static_cast<int64_t>(static_cast<double>(bytes) / kWhole * static_cast<double>(elements) /
+                                  static_cast<double>(columns));
+    };
+    const int64_t row_scales = of_rows(t.layout->scale_bytes(kWhole, columns));
+    return {of_rows(t.layout->bytes(kWhole, columns)) - row_scales, row_scales};
   }
   const int64_t blocks = elements / dtype_block(t.dtype), bytes = blocks * dtype_block_bytes(t.dtype);
   int64_t scale_bytes = 0;  // of a block

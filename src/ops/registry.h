@@ -213,6 +213,11 @@ Cost Registered<A>::cost(const Selection& selection, const void* args) const {
   Dims dims;
   Cost cost;
   if (!bind(op_, a, &dims).ok()) return cost;
+  cost.launches = 1;
+  // A call with nothing to write returns before it reads.
+  if (std::none_of(op_.operands.begin(), op_.operands.end(),
+                   [&](const auto& o) { return o.role != kIn && a.*o.field && (a.*o.field).elements() > 0; }))
+    return cost;
   const Kernel<A>* kernel = selection.kernel < 0 ? nullptr : &kernels_[static_cast<size_t>(selection.kernel)];
   const auto engine = static_cast<size_t>(kernel ? kernel->engine : Engine::kF32);
   cost.flops[engine] = op_.flops ? op_.flops(dims) : 0;
@@ -229,7 +234,6 @@ Cost Registered<A>::cost(const Selection& selection, const void* args) const {
       cost.read_bytes[pool] += bytes.codes, cost.read_bytes[scales] += bytes.scales;
     if (o.role != kIn) cost.written_bytes[pool] += bytes.codes, cost.written_bytes[scales] += bytes.scales;
   }
-  cost.launches = 1;
   return cost;
 }
 

@@ -8,6 +8,7 @@
 #include "ops/attention_decode/attention_decode.h"
 #include "ops/attention_prefill/attention_prefill.h"
 #include "ops/cast/cast.h"
+#include "ops/embedding/embedding.h"
 #include "ops/feed_tokens/feed_tokens.h"
 #include "ops/kv_write/kv_write.h"
 #include "ops/linear/linear.h"
@@ -344,6 +345,30 @@ TEST(Cost, A17_packed_weights_count_what_the_packed_form_holds) {
     EXPECT_EQ(read_of(cost, kScales), layout->scale_bytes(8192, 8192)) << layout->name;
     EXPECT_GT(read_of(cost, kScales), 0) << layout->name;
   }
+}
+
+TEST(Cost, A17_rows_of_a_packed_table_count_none_of_its_padding) {
+  ShapesOnlyDevice device;
+  // 300 rows are packed as 304.
+  for (const auto& [dtype, row] :
+       {std::pair{kF32, 256 * 4}, {kBF16, 256 * 2}, {kQ8_0, 8 * 34}, {kQ4_1, 8 * 20}}) {
+    EmbeddingArgs e;
+    e.ids = device.tensor(kI32, {64}), e.w = device.tensor(dtype, {300, 256}),
+    e.y = device.tensor(kF32, {64, 256});
+    e.w.layout = registered<LinearArgs>().packed_layout(Target{"cpu", native_isa()}, dtype, {300, 256});
+    const Cost cost = cost_of_call(e);
+    EXPECT_EQ(read_of(cost, kWeights) + read_of(cost, kScales), 64 * row) << dtype_name(dtype);
+  }
+}
+
+TEST(Cost, A25_a_call_with_nothing_to_write_costs_its_launch) {
+  ShapesOnlyDevice device;
+  LinearArgs l;
+  l.x = device.tensor(kF32, {0, 64}), l.w = device.tensor(kF32, {32, 64}), l.y = device.tensor(kF32, {0, 32});
+  const Cost cost = cost_of_call(l);
+  EXPECT_EQ(cost.total_bytes(), 0);
+  EXPECT_EQ(cost.total_flops(), 0);
+  EXPECT_EQ(cost.launches, 1);
 }
 
 TEST(Cost, sums_keep_every_class_and_engine) {

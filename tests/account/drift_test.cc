@@ -1,6 +1,8 @@
 // Memory read between the steps of a profile: what it gives moves limits and shows as drift, what takes
 // longer than it is unexplained as ever, and no time of the profile holds any of the reading.
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -8,7 +10,9 @@
 #include "account/losses.h"
 #include "account/recorder.h"
 #include "engine/generate.h"
+#include "lab/far_reader.h"
 #include "lab/profile.h"
+#include "runtime/cpu/cpu_device.h"
 
 namespace ridge {
 namespace {
@@ -117,14 +121,82 @@ TEST(Drift, a_thread_that_loses_its_core_while_it_reads_is_no_drift) {
   }
 }
 
+TEST(Drift, readings_in_which_a_core_was_lost_are_left_out_and_counted) {
+  const FarReader half = reader_of(kFileRate / 2), full = reader_of(kFileRate);
+  int reading = 0;
+  const auto every = [&](int good) {
+    return [&, good](const StepPlan& plan) {
+      FarReading r = reading++ % good == 0 ? full(plan) : half(plan);
+      r.disturbed = r.stream_us != full(plan).stream_us;
+      return r;
+    };
+  };
+  const Profile p = profile_with(every(2));
+  ASSERT_EQ(p.phases.size(), 2u);
+  EXPECT_EQ(p.phases[0].drift.readings, 3);
+  EXPECT_EQ(p.phases[0].drift.disturbed, 2);
+  for (const ProfilePhase& phase : p.phases) EXPECT_NEAR(phase.drift.now, kFileRate, 1);
+
+  // Nothing but disturbed ones: the account is that of the machine file.
+  const Profile none = profile_with([&](const StepPlan& plan) {
+    FarReading r = half(plan);
+    r.flops = 1, r.disturbed = true;
+    return r;
+  });
+  const Profile plain = profile_with(nullptr);
+  for (size_t i = 0; i < none.phases.size(); ++i) {
+    const ProfilePhase& phase = none.phases[i];
+    EXPECT_EQ(phase.drift.readings, 0);
+    EXPECT_GE(phase.drift.disturbed, 6);
+    EXPECT_EQ(phase.drift.arithmetic(), 1);
+    EXPECT_DOUBLE_EQ(phase.limit_us(), plain.phases[i].limit_us());
+  }
+  EXPECT_NE(profile_text(none, false).find("readings of memory left out: a thread lost its core"),
+            std::string::npos);
+}
+
+/// Two programs that compute for each core of this process, until it ends.
+class Neighbours {
+ public:
+  Neighbours() {
+    for (int t = 0; t < 2 * allowed_cores(); ++t)
+      threads_.emplace_back([this] {
+        while (!stop_.load(std::memory_order_relaxed)) {
+        }
+      });
+  }
+  ~Neighbours() {
+    stop_ = true;
+    for (auto& t : threads_) t.join();
+  }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> threads_;
+};
+
+TEST(Drift, a_reader_beside_busy_neighbours_says_when_a_core_was_lost) {
+  TinyModel tiny;
+  CpuOptions options;
+  options.threads = std::min(2, allowed_cores());
+  const auto device = CpuDevice::create(options).take();
+  const FarReader read = far_reader(*device);
+  StepPlan plan(*device);
+  const Neighbours neighbours;
+  bool disturbed = false;
+  for (const int64_t end = now_ns() + 10'000'000'000; !disturbed && now_ns() < end;)
+    disturbed = read(plan).disturbed;
+  EXPECT_TRUE(disturbed);
+}
+
 TEST(Drift, no_time_of_the_profile_holds_any_of_the_reading) {
   double elapsed_us = 0;
   const Profile p = profile_with(reader_of(kFileRate, std::chrono::milliseconds(20)), &elapsed_us);
   int64_t readings = 0;
-  double wall_us = 0;
+  double wall_us = 0, between_us = 0;
   for (const ProfilePhase& phase : p.phases) {
     readings += phase.drift.readings;
-    wall_us += phase.wall_us;
+    wall_us += phase.wall_us, between_us += phase.between_us;
     double rows = 0;
     for (const ProfileRow& r : phase.rows) rows += r.time_us;
     EXPECT_NEAR(rows, phase.wall_us, 1e-6 * phase.wall_us);
@@ -136,6 +208,10 @@ TEST(Drift, no_time_of_the_profile_holds_any_of_the_reading) {
   for (size_t i = 1; i < p.stages.size(); ++i) EXPECT_EQ(p.stages[i].begin_ns, p.stages[i - 1].end_ns) << i;
   const double whole_us = static_cast<double>(p.stages.back().end_ns - p.stages.front().begin_ns) / 1e3;
   EXPECT_GE(whole_us, wall_us);
+  // Steps and what lies between them are all the time from the first to the last.
+  EXPECT_GT(between_us, 0);
+  EXPECT_NEAR(wall_us + between_us,
+              static_cast<double>(p.steps.back().end_ns - p.steps.front().begin_ns) / 1e3, 1);
   // All readings but those after the last step came before the request's end.
   EXPECT_LE(whole_us, elapsed_us - static_cast<double>(readings) * 20e3);
   for (size_t i = 1; i < p.steps.size(); ++i) EXPECT_GE(p.steps[i].begin_ns, p.steps[i - 1].end_ns);
