@@ -61,14 +61,16 @@ TEST(AttentionDecode, K20_finds_every_key_of_a_long_sequence_in_large_pages) {
   constexpr int64_t n = 8192;
   PagedCache cache({1, 1, 128, 256, 32, 32});
   cache.place(0, n);
-  Cpu cpu;
-  for (const int64_t key : {0, 255, 256, 4095, 4096, 4351, 8191}) {
-    cache.set(0, key, 0, n);
-    Rows rows(1, 4, 128);
-    ASSERT_TRUE(decode(cpu, cache, rows).ok());
-    for (const float x : rows.o) ASSERT_EQ(x, 1.0f) << key;
-    EXPECT_NEAR(rows.lse[0], std::log(8192.0), 1e-6);
-    cache.set(0, key, 0, 0);
+  for (const Isa isa : isas()) {
+    Cpu cpu(isa);
+    for (const int64_t key : {0, 255, 256, 4095, 4096, 4351, 8191}) {
+      cache.set(0, key, 0, n);
+      Rows rows(1, 4, 128);
+      ASSERT_TRUE(decode(cpu, cache, rows).ok());
+      for (const float x : rows.o) ASSERT_EQ(x, 1.0f) << key << " " << isa_name(isa);
+      EXPECT_NEAR(rows.lse[0], std::log(8192.0), 1e-6);
+      cache.set(0, key, 0, 0);
+    }
   }
 }
 
@@ -90,17 +92,19 @@ std::vector<float> of_777(Cpu& cpu, const std::vector<int64_t>& lengths, int64_t
 }
 
 TEST(AttentionDecode, K21_mates_and_the_declared_maximum_change_no_bit) {
-  Cpu cpu;
-  const auto alone = of_777(cpu, {777}, 0, 64);
-  for (const float x : alone) EXPECT_TRUE(std::isfinite(x));
-  std::vector<int64_t> many(44, 30);
-  many[2] = 777;
-  EXPECT_EQ(of_777(cpu, many, 2, 64), alone);
-  many.assign(100, 30);  // so many that splits are not items of their own
-  many[2] = 777;
-  EXPECT_EQ(of_777(cpu, many, 2, 64), alone);
-  EXPECT_EQ(of_777(cpu, {777, 100000}, 0, 6250), alone);
-  EXPECT_EQ(of_777(cpu, {777}, 0, 131072 / 16), alone);
+  for (const Isa isa : isas()) {
+    Cpu cpu(isa);
+    const auto alone = of_777(cpu, {777}, 0, 64);
+    for (const float x : alone) EXPECT_TRUE(std::isfinite(x));
+    std::vector<int64_t> many(44, 30);
+    many[2] = 777;
+    EXPECT_EQ(of_777(cpu, many, 2, 64), alone) << isa_name(isa);
+    many.assign(100, 30);  // so many that splits are not items of their own
+    many[2] = 777;
+    EXPECT_EQ(of_777(cpu, many, 2, 64), alone) << isa_name(isa);
+    EXPECT_EQ(of_777(cpu, {777, 100000}, 0, 6250), alone) << isa_name(isa);
+    EXPECT_EQ(of_777(cpu, {777}, 0, 131072 / 16), alone) << isa_name(isa);
+  }
 }
 
 TEST(Attention, K46_threads_change_no_bit) {

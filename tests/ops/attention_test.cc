@@ -103,28 +103,46 @@ TEST(Attention, a_window_reads_neither_keys_nor_pages_before_it) {
     }
 }
 
-TEST(AttentionDecode, K17_takes_any_ratio_of_heads_head_size_and_page_size) {
+class AttentionHeads : public testing::TestWithParam<std::tuple<Isa, int64_t>> {};
+
+/// Of 1,024 keys of weight 1/1024 each, the first and the last of every page are marked, each in a lane of
+/// its own: value 1024 in that lane, 0 in the others. A lane of the output is 1 if its key was read once and
+/// no other.
+TEST_P(AttentionHeads, K17_find_every_pages_first_and_last_key_at_any_ratio_of_heads_and_page_size) {
   constexpr int64_t n = 1024;
-  Cpu cpu;
-  for (const int64_t head_dim : {40, 64, 80, 96, 128, 192, 256, 512})
-    for (const int64_t page_size : {1, 3, 16, 64, 255, 256}) {
-      const int64_t pages = (n + page_size - 1) / page_size;
-      PagedCache cache({1, 1, head_dim, page_size, pages, pages});
-      cache.place(0, n);
-      for (const int64_t page : {int64_t{0}, pages / 2, pages - 1})
-        for (const int64_t key : {page * page_size, std::min(n, (page + 1) * page_size) - 1}) {
-          cache.set(0, key, 0, n);
-          for (const int64_t ratio : {1, 2, 3, 5, 7, 8, 12, 16, 20, 71}) {
-            Rows rows(1, ratio, head_dim);
-            ASSERT_TRUE(decode(cpu, cache, rows).ok());
-            for (const float x : rows.o)
-              ASSERT_EQ(x, 1.0f) << "ratio " << ratio << " head_dim " << head_dim << " page " << page_size
-                                 << " key " << key;
-          }
-          cache.set(0, key, 0, 0);
-        }
+  const auto [isa, head_dim] = GetParam();
+  Cpu cpu(isa);
+  for (const int64_t page_size : {1, 3, 16, 64, 255, 256}) {
+    const int64_t pages = (n + page_size - 1) / page_size;
+    PagedCache cache({1, 1, head_dim, page_size, pages, pages});
+    cache.poison();
+    cache.place(0, n);
+    std::vector<int64_t> marked;
+    for (int64_t key = 0; key < n; ++key) {
+      cache.set(0, key, 0, 0);
+      if (key % page_size == 0 || key % page_size == page_size - 1 || key == n - 1) marked.push_back(key);
     }
+    const auto count = static_cast<int64_t>(marked.size());
+    for (int64_t first = 0; first < count; first += head_dim) {
+      const auto key_of = [&](int64_t lane) { return marked[static_cast<size_t>((first + lane) % count)]; };
+      for (int64_t d = 0; d < head_dim; ++d) cache.set_value(0, key_of(d), d, n);
+      for (const int64_t ratio : {1, 2, 3, 5, 7, 8, 12, 16, 20, 71}) {
+        Rows rows(1, ratio, head_dim);
+        ASSERT_TRUE(decode(cpu, cache, rows).ok());
+        for (int64_t i = 0; i < ratio * head_dim; ++i)
+          ASSERT_EQ(rows.o[static_cast<size_t>(i)], 1.0f)
+              << "ratio " << ratio << " page size " << page_size << " key " << key_of(i % head_dim);
+      }
+      for (int64_t d = 0; d < head_dim; ++d) cache.set_value(0, key_of(d), d, 0);
+    }
+  }
 }
+INSTANTIATE_TEST_SUITE_P(, AttentionHeads,
+                         testing::Combine(testing::ValuesIn(isas()),
+                                          testing::Values(40, 64, 80, 96, 128, 192, 256, 512)),
+                         [](const auto& i) {
+                           return text(isa_name(std::get<0>(i.param)), "_", std::get<1>(i.param));
+                         });
 
 TEST(AttentionDecode, K18_gives_empty_and_padded_sequences_zeros) {
   for (const Isa isa : isas()) {
@@ -168,7 +186,8 @@ TEST(AttentionDecode, K22_keeps_every_pair_of_kv_formats_apart_over_300_steps) {
   const auto want = [](DType type) {
     return type == kBF16 ? 0.30078125 : type == kF16 ? static_cast<double>(to_f32(to_f16(0.3f))) : 0.3;
   };
-  Cpu cpu;
+  std::vector<Cpu> cpus;
+  for (const Isa isa : isas()) cpus.emplace_back(isa);
   for (const DType k_type : kv_types())
     for (const DType v_type : kv_types()) {
       PagedCache cache({1, 1, 128, 16, 20, 20, k_type, v_type});
@@ -177,11 +196,13 @@ TEST(AttentionDecode, K22_keeps_every_pair_of_kv_formats_apart_over_300_steps) {
       for (int64_t n = 1; n <= 300; ++n) {
         cache.set(0, n - 1, 0, 0.3);
         cache.set_length(0, n);
-        Rows rows(1, 2, 128);
-        ASSERT_TRUE(decode(cpu, cache, rows).ok());
-        for (const float x : rows.o)
-          ASSERT_NEAR(x, want(v_type), 1e-6)
-              << dtype_name(k_type) << " " << dtype_name(v_type) << " step " << n;
+        for (Cpu& cpu : cpus) {
+          Rows rows(1, 2, 128);
+          ASSERT_TRUE(decode(cpu, cache, rows).ok());
+          for (const float x : rows.o)
+            ASSERT_NEAR(x, want(v_type), 1e-6) << dtype_name(k_type) << " " << dtype_name(v_type) << " step "
+                                               << n << " " << isa_name(cpu.stream().target().isa);
+        }
       }
     }
 }

@@ -72,6 +72,11 @@ class PagedCache {
       fill(v_, v_scale_, page, h, index % shape_.page_size, value);
     }
   }
+  /// One element of a value of f32, in every kv head.
+  void set_value(int64_t sequence, int64_t index, int64_t element, double value) {
+    const int64_t page = table_[static_cast<size_t>(sequence * shape_.max_pages + index / shape_.page_size)];
+    for (int64_t h = 0; h < shape_.kv_heads; ++h) v_.set(value, page, h, index % shape_.page_size, element);
+  }
   /// Random keys and values for the whole of a sequence.
   void set_random(int64_t sequence, uint64_t seed) {
     for (int64_t i = 0; i < lengths_[static_cast<size_t>(sequence)]; ++i) {
