@@ -3,13 +3,16 @@
 // system calls of the whole program: include it in the one source file of a test.
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdarg>
 #include <cstdlib>
 #include <new>
 #include <string>
@@ -67,6 +70,22 @@ int mprotect(void* at, size_t bytes, int protection) noexcept {
 void* aligned_alloc(size_t alignment, size_t bytes) noexcept {
   void* out = nullptr;
   return ridge::faults::fault() || posix_memalign(&out, alignment, bytes) != 0 ? nullptr : out;
+}
+int open(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
+  if (ridge::faults::fault()) return errno = EMFILE, -1;
+  return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+}
+int fstat(int descriptor, struct stat* out) noexcept {
+  if (ridge::faults::fault()) return errno = EIO, -1;
+  return static_cast<int>(syscall(SYS_fstat, descriptor, out));
+}
+ssize_t read(int descriptor, void* out, size_t bytes) {
+  if (ridge::faults::fault()) return errno = EIO, -1;
+  return syscall(SYS_read, descriptor, out, bytes);
 }
 ssize_t pread(int descriptor, void* out, size_t bytes, off_t offset) {
   if (ridge::faults::fault()) return errno = EIO, -1;
