@@ -9,6 +9,7 @@
 #include "base/user_folder.h"
 #include "lab/probe.h"
 #include "lab/report.h"
+#include "refusals.h"
 #include "verbs.h"
 
 namespace ridge::app {
@@ -58,10 +59,12 @@ Status advise_verb(AdviseVerb o) {
   make_room(o.wanted.workload, &options.engine);
   // Where results go is looked at before they cost a minute.
   const std::string score = o.score.empty() ? default_score_path() : o.score;
+  RIDGE_TRY(check_apart({model_input(o.common), machine_input(o.machine, o.common.device, o.common.isa)},
+                        {{o.score.empty() ? "the kept score" : "--score", score}, {"--report", o.report}}));
   if (score.empty())
     say(text(kNoUserFolder, ": no score is kept; name its file with --score"));
   else if (!o.predict_only)
-    RIDGE_TRY(prepare_score(score).within("--score"));
+    RIDGE_TRY(prepare_score(score).within(o.score.empty() ? "the kept score" : "--score"));
   if (!o.report.empty()) RIDGE_TRY(check_writable(o.report).within("--report"));
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
   RIDGE_TRY(workload_prompt(*session, o.wanted.workload).status());  // refused before a minute of measuring
@@ -123,7 +126,12 @@ Command add_advise(CLI::App& cli) {
       "Examples:\n  ridge advise model.gguf\n  ridge advise model.gguf --lever kv=q8 --prompt-tokens 2048 "
       "--batch 4\n  "
       "ridge advise model.gguf --activations f32 --lever activations=int8 --budget 60 --report report.html");
-  return {sub, [o] { return advise_verb(*o); }};
+  return {sub, [o, sub]() -> Status {
+            if (o->predict_only)
+              RIDGE_TRY(refuse_given(*sub, {"--budget", "--confidence", "--quality-tokens"},
+                                     "for the experiment, which --predict-only leaves out"));
+            return advise_verb(*o);
+          }};
 }
 
 }  // namespace ridge::app

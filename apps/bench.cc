@@ -13,6 +13,7 @@
 #include "lab/formats_of.h"
 #include "lab/statistics.h"
 #include "lab/workload_json.h"
+#include "refusals.h"
 #include "shape.h"
 #include "verbs.h"
 
@@ -206,6 +207,19 @@ Result<Json> bench_call(const BenchChoices& o, CpuDevice& device, const Machine&
               {"defect", defect_text(v)}};
 }
 
+/// With the names of the columns before the first: what is refused has printed nothing.
+void print_row(const Json& r, bool first) {
+  if (first)
+    std::printf("%-18s %-26s %-14s %-24s %10s %8s %9s %9s %-8s %5s\n", "operator", "shape", "formats",
+                "kernel", "us", "GB/s", "GFLOP/s", "limit us", "bound", "att.");
+  std::printf("%-18s %-26s %-14s %-24s %10.2f %8.1f %9.1f %9.2f %-8s %4.0f%% %s\n",
+              r["op"].get<std::string>().c_str(), r["shape"].get<std::string>().c_str(),
+              r["formats"].get<std::string>().c_str(), r["kernel"].get<std::string>().c_str(),
+              r["us"].get<double>(), r["gb_s"].get<double>(), r["gflop_s"].get<double>(),
+              r["limit_us"].get<double>(), r["bound"].get<std::string>().c_str(),
+              100 * r["attainment"].get<double>(), r["defect"].get<std::string>().c_str());
+}
+
 Status bench_operators(const BenchChoices& o) {
   RIDGE_ASSIGN(const SessionOptions options, o.common.session());
   if (!o.common.model.empty())
@@ -213,8 +227,6 @@ Status bench_operators(const BenchChoices& o) {
                             ": give one of them");
   if (options.device.backend != "cpu")
     return declined("bench --op runs on the CPU: bench/gpu/run.sh times operators on a GPU");
-  RIDGE_ASSIGN(const auto device, CpuDevice::create(options.device.cpu));
-  RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, *device));
   std::vector<AnyOperator*> chosen = operators();
   if (o.op == "all" && !(o.shape.empty() && o.dtypes.empty()))
     return invalid_argument("--shape and --dtype go with one operator: name it with --op");
@@ -226,10 +238,9 @@ Status bench_operators(const BenchChoices& o) {
       return invalid_argument("operator ", printable(o.op), " does not exist; there are ", names);
     chosen = {one};
   }
+  RIDGE_ASSIGN(const auto device, CpuDevice::create(options.device.cpu));
+  RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, *device));
   Json rows = Json::array(), left_out = Json::array();
-  if (!o.common.json)
-    std::printf("%-18s %-26s %-14s %-24s %10s %8s %9s %9s %-8s %5s\n", "operator", "shape", "formats",
-                "kernel", "us", "GB/s", "GFLOP/s", "limit us", "bound", "att.");
   for (AnyOperator* op : chosen) {
     std::vector<std::vector<int64_t>> shapes = op->bench_cases();
     if (!o.shape.empty()) {
@@ -247,13 +258,7 @@ Status bench_operators(const BenchChoices& o) {
       RIDGE_TRY(made.status());
       const Json& r = *made;
       rows.push_back(r);
-      if (!o.common.json)
-        std::printf("%-18s %-26s %-14s %-24s %10.2f %8.1f %9.1f %9.2f %-8s %4.0f%% %s\n", op->name(),
-                    r["shape"].get<std::string>().c_str(), r["formats"].get<std::string>().c_str(),
-                    r["kernel"].get<std::string>().c_str(), r["us"].get<double>(), r["gb_s"].get<double>(),
-                    r["gflop_s"].get<double>(), r["limit_us"].get<double>(),
-                    r["bound"].get<std::string>().c_str(), 100 * r["attainment"].get<double>(),
-                    r["defect"].get<std::string>().c_str());
+      if (!o.common.json) print_row(r, rows.size() == 1);
     }
   }
   if (o.common.json)
@@ -289,8 +294,18 @@ Command add_bench(CLI::App& cli) {
   sub->footer(
       "Examples:\n  ridge bench model.gguf --prompt-tokens 512 --output-tokens 128\n  ridge bench --op all\n "
       " ridge bench --op linear --shape 1,4096,4096 --dtype w=q4_1 --json");
-  return {sub, [o]() -> Status {
-            if (!o->op.empty()) return bench_operators(*o);
+  return {sub, [o, sub]() -> Status {
+            if (!o->op.empty()) {
+              RIDGE_TRY(refuse_given(
+                  *sub,
+                  {"--synthetic", "--activations", "--kv", "--context", "--page-size", "--prefill-tokens",
+                   "--no-fuse", "--assume-pre", "--no-graphs", "--no-look-ahead", "--prompt",
+                   "--prompt-tokens", "--output-tokens", "--batch", "--deep", "--runs"},
+                  "for a model, not for --op"));
+              return bench_operators(*o);
+            }
+            RIDGE_TRY(refuse_given(*sub, {"--shape", "--dtype", "--reference", "--seconds", "--machine"},
+                                   "for an operator, which --op names"));
             if (o->common.model.empty())
               return invalid_argument("bench needs a model, or --op with an operator's name or 'all'");
             return bench_model(*o);

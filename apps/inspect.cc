@@ -75,6 +75,13 @@ void print(const Json& j, bool all) {
   if (j["refused"].empty()) std::printf("  nothing: the file runs\n");
 }
 
+/// What is listed under refused is a failure, whichever of the file and the options it lies with.
+Status verdict(const Json& refused) {
+  if (refused.empty()) return {};
+  const std::string first = refused.front().get<std::string>();
+  return declined(first, refused.size() > 1 ? text("; ", refused.size() - 1, " more under refused") : "");
+}
+
 }  // namespace
 
 Command add_inspect(CLI::App& cli) {
@@ -87,17 +94,19 @@ Command add_inspect(CLI::App& cli) {
   sub->add_flag("--weights", *weights,
                 "Read every weight, and refuse a file with one that is NaN or infinite");
   sub->footer(
-      "Examples:\n  ridge inspect model.gguf\n  ridge inspect model.gguf --weights\n  ridge inspect "
-      "model.gguf --json --kv q8 --context 4096");
+      "Exit codes: 0 the file is well-formed and runs with these options; 1 it cannot be read, or something\n"
+      "is listed under refused; 2 an option is wrong.\n"
+      "Examples:\n  ridge inspect model.gguf\n  ridge inspect model.gguf --weights\n"
+      "  ridge inspect model.gguf --json --kv q8 --context 4096");
   return {sub, [o, all, weights]() -> Status {
             if (o->synthetic) return invalid_argument("inspect reads a file, and a synthetic model has none");
             RIDGE_ASSIGN(const SessionOptions options, o->session());
             RIDGE_ASSIGN(const GgufFile file, GgufFile::open(o->model));
             Json j = describe(file, options);
-            Status sound;
             if (*weights) {
-              RIDGE_ASSIGN(const std::vector<BadWeights> bad, find_bad_weights(file, allowed_cores()));
-              sound = refuse_bad_weights(file, bad);
+              RIDGE_ASSIGN(const std::vector<BadWeights> bad,
+                           find_bad_weights(file, o->threads > 0 ? o->threads : allowed_cores()));
+              const Status sound = refuse_bad_weights(file, bad);
               for (const BadWeights& b : bad)
                 j["bad_weights"].push_back(
                     {{"tensor", b.tensor}, {"first", b.first}, {"value", text(b.value)}, {"count", b.count}});
@@ -107,7 +116,7 @@ Command add_inspect(CLI::App& cli) {
               std::printf("%s\n", j.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
             else
               print(j, *all);
-            return sound;
+            return verdict(j["refused"]);
           }};
 }
 

@@ -7,6 +7,7 @@
 #include "base/user_folder.h"
 #include "lab/ceilings.h"
 #include "machine/plausible.h"
+#include "refusals.h"
 #include "verbs.h"
 
 namespace ridge::app {
@@ -65,6 +66,7 @@ Status run(const ProbeChoices& o) {
       std::fprintf(stderr, "\r%3.0f %%  %-12s", 100 * share, what);
       if (share >= 1) std::fprintf(stderr, "\r%30s\r", "");
     };
+  RIDGE_TRY(check_apart({}, {{"--output", o.output}}));
   if (!o.output.empty()) RIDGE_TRY(check_writable(o.output).within("--output"));
   DeviceOptions on;
   on.backend = o.device, on.cpu.threads = o.threads, on.cpu.isa = probe.isa;

@@ -6,6 +6,7 @@
 #include "lab/profile_run.h"
 #include "lab/report.h"
 #include "lab/trace.h"
+#include "refusals.h"
 #include "verbs.h"
 
 namespace ridge::app {
@@ -22,10 +23,10 @@ Status run(const ProfileChoices& o) {
   RIDGE_ASSIGN(SessionOptions options, o.common.session());
   options.engine.max_sequences = std::max<int64_t>(1, o.workload.batch);
   // Where results go is looked at before they cost a minute.
+  RIDGE_TRY(check_apart({model_input(o.common), machine_input(o.machine, o.common.device, o.common.isa)},
+                        {{"--report", o.report}, {"--trace", o.trace}}));
   if (!o.report.empty()) RIDGE_TRY(check_writable(o.report).within("--report"));
   if (!o.trace.empty()) RIDGE_TRY(check_writable(o.trace).within("--trace"));
-  if (!o.report.empty() && o.report == o.trace)
-    return invalid_argument("--report and --trace are both ", printable(o.report), ": give each a file");
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
   RIDGE_TRY(workload_prompt(*session, o.workload).status());  // refused before a minute of measuring
   RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, session->device()));

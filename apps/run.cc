@@ -12,6 +12,7 @@
 #include "engine/memory_report.h"
 #include "lab/compare.h"
 #include "lab/workload_json.h"
+#include "refusals.h"
 #include "verbs.h"
 
 namespace ridge::app {
@@ -311,7 +312,20 @@ Command add_run(CLI::App& cli) {
       "is the sky blue?'\n  ridge run model.gguf -p 'Once upon' "
       "--raw -n 64 --temperature 0.7 --seed 1\n  ridge run model.gguf < questions.txt\n  ridge run "
       "model.gguf -p 'Once upon' --activations f32 --compare isa=scalar isa=avx512");
-  return {sub, [o] { return run_verb(*o); }};
+  return {
+      sub, [o, sub]() -> Status {
+        if (o->compare.empty())
+          RIDGE_TRY(refuse_given(*sub, {"--bound"}, "for --compare"));
+        else
+          RIDGE_TRY(refuse_given(*sub,
+                                 {"--memory", "--max-new-tokens", "--temperature", "--top-k", "--top-p",
+                                  "--min-p", "--repetition-penalty", "--presence-penalty",
+                                  "--frequency-penalty", "--seed", "--no-look-ahead"},
+                                 "for an answer, which --compare does not give"));
+        if (!o->prompt)
+          RIDGE_TRY(refuse_given(*sub, {"--memory"}, "for one prompt, and without --prompt this is a chat"));
+        return run_verb(*o);
+      }};
 }
 
 }  // namespace ridge::app

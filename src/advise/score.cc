@@ -105,7 +105,9 @@ std::string advice_json(const AdviceRecord& r) {
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Status prepare_score(const std::string& path) {
+namespace {
+
+Status make_place(const std::string& path) {
   std::error_code error;
   const auto folder = std::filesystem::path(path).parent_path();
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
@@ -118,8 +120,36 @@ Status prepare_score(const std::string& path) {
   return {};
 }
 
+/// All of `bytes`, or the system's error; `written` says how many.
+int append(int fd, std::string_view bytes, size_t* written) {
+  while (*written < bytes.size()) {
+    const ssize_t put = write(fd, bytes.data() + *written, bytes.size() - *written);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return errno;
+    *written += static_cast<size_t>(put);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Status prepare_score(const std::string& path) {
+  RIDGE_TRY(make_place(path));
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return {};
+  const auto not_ours = [&] {
+    return invalid_argument(path, " keeps no score: it holds no line of advice; name a new file");
+  };
+  const Result<Score> s = read_score(path);
+  if (s.status().code() == Code::kResourceExhausted) return not_ours();  // larger than any score
+  RIDGE_TRY(s.status());
+  // One line of several may be torn.
+  return s->unreadable > 0 && s->held + s->refuted + s->undecided == 0 ? not_ours() : Status();
+}
+
 Status append_score(const std::string& path, const AdviceRecord& record) {
-  RIDGE_TRY(prepare_score(path));
+  RIDGE_TRY(make_place(path));
+  const bool made = access(path.c_str(), F_OK) != 0;
   const Descriptor file(open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
   const auto failed = [&](const char* what) {
     return io_error(path, ": cannot ", what, ": ", std::strerror(errno));
@@ -132,11 +162,15 @@ Status append_score(const std::string& path, const AdviceRecord& record) {
   if (end > 0 && pread(file.get(), &last, 1, end - 1) != 1) return failed("read");
   // A line that a crash tore must not swallow this one.
   const std::string line = (last == '\n' ? "" : "\n") + advice_json(record) + "\n";
-  const ssize_t written = write(file.get(), line.data(), line.size());
-  if (written == static_cast<ssize_t>(line.size())) return {};
-  const Status status = failed(written < 0 ? "append" : "append the whole line, is the disk full");
+  size_t written = 0;
+  const int error = append(file.get(), line, &written);
+  if (error == 0) return {};
   if (ftruncate(file.get(), end) != 0) return failed("take back a part of a line");
-  return status;
+  // Made here, and nobody else has written to it: the lock is held.
+  if (made && end == 0) unlink(path.c_str());
+  return io_error(path, ": cannot append ", line.size(), " bytes at byte ", end, " (", written,
+                  " bytes were written and taken back): ", std::strerror(error),
+                  error == ENOSPC || error == EDQUOT ? ": free some space or write elsewhere" : "");
 }
 
 Result<Score> read_score(const std::string& path) {

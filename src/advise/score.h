@@ -18,10 +18,12 @@ struct Score {
 };
 std::string score_text(const Score& score);
 
-/// Appends one line: whole, or not at all (a lock, one write, cut back when it fell short).
+/// Appends one line: whole, or not at all (a lock; cut back when it fell short, and a file made for it
+/// removed). Errors: kIo with path, bytes and the system's reason.
 Status append_score(const std::string& path, const AdviceRecord& record);
 /// Makes the folders that `path` lacks. Errors, for a path that append_score() would not be able to write:
-/// kInvalidArgument, it is no regular file; kIo with the system's reason.
+/// kInvalidArgument, it is no regular file, or has lines and none of them is advice; kIo with the system's
+/// reason.
 Status prepare_score(const std::string& path);
 /// An absent file is an empty score. Lines that are no advice are counted, not fatal.
 Result<Score> read_score(const std::string& path);

@@ -63,6 +63,17 @@ TEST_F(ScoreFile, a_torn_line_costs_only_itself) {
   EXPECT_EQ(score->unreadable, 3);
 }
 
+TEST_F(ScoreFile, what_keeps_no_advice_is_refused_and_a_torn_line_beside_advice_is_not) {
+  std::filesystem::create_directories(folder_ / "deep");
+  std::ofstream(path_) << "a letter\n";
+  EXPECT_EQ(prepare_score(path_).code(), Code::kInvalidArgument);
+  std::ofstream(path_, std::ios::trunc);
+  EXPECT_TRUE(prepare_score(path_).ok()) << "it is empty";
+  ASSERT_TRUE(append_score(path_, example_advice(example_profile())).ok());
+  std::ofstream(path_, std::ios::app) << "{\"chosen\":{\"lev";
+  EXPECT_TRUE(prepare_score(path_).ok());
+}
+
 TEST_F(ScoreFile, an_absent_file_is_an_empty_score) {
   const auto score = read_score(path_);
   ASSERT_TRUE(score.ok());

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import pty
+import resource
 import signal
 import subprocess
 import sys
@@ -14,47 +15,10 @@ import tempfile
 import time
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-RIDGE = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else ""
-TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:"
-DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+from program import DONE, FAILED, INTERRUPTED, RIDGE, WRONG, Runs
 
 
-class Program(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.model = cls.synthetic("tiny.gguf")
-
-    @classmethod
-    def synthetic(cls, name, template=TEMPLATE, layers=1, hidden=64, inner=128, heads=2):
-        path = os.path.join(cls.folder.name, name)
-        sizes = {"layers": layers, "hidden": hidden, "inner": inner, "heads": heads, "kv-heads": 1, "vocab": 512}
-        subprocess.run([sys.executable, "-B", str(ROOT / "tools" / "make_synthetic.py"), path, "--chat-template", template,
-                        *(word for key, value in sizes.items() for word in (f"--{key}", str(value)))],
-                       check=True, stdout=subprocess.DEVNULL)
-        return path
-
-    def machine(self):
-        """A machine file, measured once."""
-        path = os.path.join(self.folder.name, "machine.json")
-        if not os.path.exists(path):
-            self.ends(DONE, "", "probe", "--busy", "-o", path)
-        return path
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
-
-    def ridge(self, *arguments, **more):
-        return subprocess.run([RIDGE, *arguments], capture_output=True, text=True, timeout=100, **{"input": "", **more})
-
-    def ends(self, code, says, *arguments, **more):
-        run = self.ridge(*arguments, **more)
-        self.assertEqual(run.returncode, code, (arguments, run.stderr))
-        self.assertIn(says, run.stderr, arguments)
-        return run
-
+class Program(Runs):
     def test_a_number_that_does_not_fit_is_refused_and_never_cut(self):
         for option, value in (("--max-new-tokens", "99999999999999999999"), ("--seed", "18446744073709551616"), ("--seed", "-1"),
                               ("--temperature", "nan"), ("--top-p", "inf"), ("--top-k", "9223372036854775808")):
@@ -179,6 +143,20 @@ class Program(unittest.TestCase):
                   "--quality-tokens", "0", "--machine", self.machine())
         self.assertTrue(os.path.exists(score))
 
+    def test_I60_a_score_that_the_disk_has_no_room_for_is_named_with_its_bytes_and_not_left_empty(self):
+        score = os.path.join(self.folder.name, "no_room.jsonl")
+        advise = ("advise", self.model, "--score", score, "--prompt-tokens", "8", "--output-tokens", "4", "--budget", "0.5",
+                  "--quality-tokens", "0", "--lever", "threads=1", "--machine", self.machine())
+        # A limit on a file's size ends a write as a full disk does: after a part of it.
+        full = {"restore_signals": False, "preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))}
+        said = self.ends(FAILED, score, *advise, **full).stderr
+        self.assertRegex(said, r"cannot append \d+ bytes at byte 0 \(100 bytes were written")
+        self.assertFalse(os.path.exists(score))
+        self.ends(DONE, "", *advise)
+        before = pathlib.Path(score).read_bytes()
+        self.ends(FAILED, f"at byte {len(before)}", *advise, **full)
+        self.assertEqual(pathlib.Path(score).read_bytes(), before)
+
     def on_terminal(self, **environment):
         """What `ridge profile` writes to a terminal."""
         terminal, other = pty.openpty()
@@ -255,7 +233,7 @@ class Program(unittest.TestCase):
                     ["run", big, "-p", "hi", "-n", "8000"],
                     ["bench", "--op", "all", *machine], ["bench", big, "--runs", "1000"],
                     ["profile", big, "--output-tokens", "4000", *machine],
-                    ["advise", big, "--budget", "100", "--predict-only", "--output-tokens", "4000", *machine])
+                    ["advise", big, "--predict-only", "--output-tokens", "4000", *machine])
         for command in commands:
             # Early and late: while it reads, and while it works.
             for after in (0.3, 1):
@@ -321,7 +299,7 @@ class Program(unittest.TestCase):
         missing = os.path.join(self.folder.name, "nowhere", "r.html")
         self.assertEqual(self.ends(FAILED, missing, *profile, "--report", missing).stdout, "")
         same = os.path.join(self.folder.name, "same")
-        self.ends(WRONG, "--report and --trace", *profile, "--report", same, "--trace", same)
+        self.ends(WRONG, "--trace and --report", *profile, "--report", same, "--trace", same)
         self.assertFalse(os.path.exists(same))
 
     def test_what_is_kept_goes_to_the_users_folder_and_never_beside_the_work(self):

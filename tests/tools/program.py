@@ -1,0 +1,50 @@
+"""Runs the built program, which the first argument of a test names, and holds it to its exit codes."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RIDGE = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else ""
+TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant:"
+DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+
+
+class Runs(unittest.TestCase):
+    """With a model of random weights in a folder of its own."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.model = cls.synthetic("tiny.gguf")
+
+    @classmethod
+    def synthetic(cls, name, template=TEMPLATE, layers=1, hidden=64, inner=128, heads=2):
+        path = os.path.join(cls.folder.name, name)
+        sizes = {"layers": layers, "hidden": hidden, "inner": inner, "heads": heads, "kv-heads": 1, "vocab": 512}
+        subprocess.run([sys.executable, "-B", str(ROOT / "tools" / "make_synthetic.py"), path, "--chat-template", template,
+                        *(word for key, value in sizes.items() for word in (f"--{key}", str(value)))],
+                       check=True, stdout=subprocess.DEVNULL)
+        return path
+
+    def machine(self):
+        """A machine file, measured once."""
+        path = os.path.join(self.folder.name, "machine.json")
+        if not os.path.exists(path):
+            self.ends(DONE, "", "probe", "--busy", "-o", path)
+        return path
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def ridge(self, *arguments, **more):
+        return subprocess.run([RIDGE, *arguments], capture_output=True, text=True, timeout=100, **{"input": "", **more})
+
+    def ends(self, code, says, *arguments, **more):
+        run = self.ridge(*arguments, **more)
+        self.assertEqual(run.returncode, code, (arguments, run.stderr))
+        self.assertIn(says, run.stderr, arguments)
+        return run
