@@ -1,5 +1,5 @@
 // The profile of real steps: rows sum to the step, limit and losses to the row, and the first and last token
-// give the times of a request. Cases A2, A19 to A22, A25, A27.
+// give the times of a request. Cases A2, A19 to A22, A25.
 
 #include "lab/profile.h"
 
@@ -104,8 +104,8 @@ TEST(Profile, A2_attention_work_does_not_depend_on_the_chunks_it_came_in) {
   }
 }
 
-TEST(Profile, A27_tokens_that_are_cached_are_context_and_not_work) {
-  // 1,024 tokens of which a step finds 1,008, 63 pages of 16, in the cache: it computes 16.
+TEST(Profile, tokens_of_earlier_chunks_are_context_and_not_work) {
+  // 1,024 tokens of which a step finds 1,008 in the cache: it computes 16.
   const Profile p = profile_of({request(random_prompt(1024, 1), 1)}, 1008, 0, flat_machine(1e10, 1e11),
                                ActivationFormat::kInt8, 1040);
   ASSERT_EQ(p.phases.size(), 1u);

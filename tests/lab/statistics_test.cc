@@ -24,7 +24,7 @@ TEST(Statistics, A28_the_first_run_is_shown_apart_and_in_no_other_figure) {
   EXPECT_EQ(runs_of({}).first, 0);
 }
 
-TEST(Statistics, A29_p99_is_the_990th_of_a_thousand) {
+TEST(Statistics, p99_is_the_990th_of_a_thousand) {
   std::vector<double> v(980, 50.0);
   v.insert(v.end(), 20, 2050.0);
   EXPECT_EQ(percentile(v, 0.5), 50);
@@ -34,12 +34,12 @@ TEST(Statistics, A29_p99_is_the_990th_of_a_thousand) {
   EXPECT_EQ(percentile(ranks, 0.99), 990);
 }
 
-TEST(Statistics, A30_p99_needs_299_values_and_p999_needs_2995) {
+TEST(Statistics, p99_needs_299_values_and_p999_needs_2995) {
   EXPECT_EQ(samples_for_percentile(0.99), 299);
   EXPECT_EQ(samples_for_percentile(0.999), 2995);
 }
 
-TEST(Statistics, A32_one_slow_call_moves_the_mean_not_the_median) {
+TEST(Statistics, one_slow_call_leaves_the_median_where_it_was) {
   std::vector<double> v(49, 0.7);
   v.push_back(4145.7);
   EXPECT_EQ(median(v), 0.7);

@@ -6,12 +6,14 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <vector>
 
 #include "base/random.h"
 #include "kernels/rows16/rows16.h"
 #include "ops/embedding/embedding.h"
 #include "ops/linear/linear.h"
+#include "ops/operator_call.h"
 #include "ops/quantize_rows/quantize_rows.h"
 #include "runtime/cpu/cpu_device.h"
 #include "tensor/blocks.h"
@@ -110,10 +112,18 @@ TEST(Rows16, K40_bytes_a_row_are_those_of_the_file_up_to_three_percent) {
   }
 }
 
-/// Rows of y for x [tokens, 256] of f32, bf16 or codes; 40 output rows.
+/// 300 rows of x, made once for each width.
+const std::vector<float>& activations(int64_t in) {
+  static std::map<int64_t, std::vector<float>> all;
+  std::vector<float>& x = all[in];
+  if (x.empty()) x = randoms(300 * in, 7);
+  return x;
+}
+
+/// Rows of y for x [tokens, in] of f32, bf16 or codes.
 std::vector<float> multiply(Team& cpu, const Weights& w, DType x_dtype, int64_t first, int64_t tokens) {
   const int64_t in = w.packed.dim(1), out = w.packed.dim(0);
-  const auto x = randoms(300 * in, 7);
+  const std::vector<float>& x = activations(in);
   std::vector<float> y(static_cast<size_t>(tokens * out), NAN), scale(static_cast<size_t>(tokens * in / 32));
   std::vector<int8_t> codes(static_cast<size_t>(tokens * in));
   std::vector<bf16> half(static_cast<size_t>(tokens * in));
@@ -134,8 +144,7 @@ std::vector<float> multiply(Team& cpu, const Weights& w, DType x_dtype, int64_t 
 }
 
 TEST(Linear, K9_a_row_is_bitwise_the_same_in_every_batch) {
-  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
-    if (isa > native_isa()) continue;
+  for (const Isa isa : tests::isas()) {
     Team cpu(2, isa);
     for (const DType dtype : kTypes) {
       const Weights w(dtype, 40, 256, 5);
@@ -153,21 +162,52 @@ TEST(Linear, K9_a_row_is_bitwise_the_same_in_every_batch) {
 }
 
 TEST(Linear, K46_results_do_not_depend_on_the_number_of_threads) {
-  for (const DType dtype : kTypes) {
-    const Weights w(dtype, 40, 256, 6);
-    for (const DType x : {kF32, kI8}) {
-      if (x == kI8 && !is_block_quantized(dtype)) continue;
-      for (const int64_t tokens : {1, 6, 70, 257}) {
-        Team one(1);
-        const auto want = multiply(one, w, x, 0, tokens);
-        for (const int threads : {2, 3, 7}) {
-          Team many(threads);
-          EXPECT_EQ(multiply(many, w, x, 0, tokens), want) << dtype_name(dtype) << " " << threads;
+  for (const Isa isa : tests::isas())
+    for (const DType dtype : kTypes) {
+      const Weights w(dtype, 40, 256, 6);
+      for (const DType x : {kF32, kI8}) {
+        if (x == kI8 && !is_block_quantized(dtype)) continue;
+        for (const int64_t tokens : {1, 6, 70, 257}) {
+          Team one(1, isa);
+          const auto want = multiply(one, w, x, 0, tokens);
+          for (const int threads : {2, 3, 7}) {
+            Team many(threads, isa);
+            EXPECT_EQ(multiply(many, w, x, 0, tokens), want) << dtype_name(dtype) << " " << threads;
+          }
         }
       }
     }
+}
+
+using WideCase = std::tuple<Isa, std::pair<DType, DType>>;  // of w and of x
+class WideLinear : public testing::TestWithParam<WideCase> {};
+
+/// K9's and K46's own size, K = 4096 and N = 1024, where one would split K.
+TEST_P(WideLinear, K9_K46_a_row_is_bitwise_the_same_in_every_batch_and_with_any_number_of_threads) {
+  constexpr int64_t kIn = 4096, kOut = 1024, kMost = 129;
+  const auto [isa, types] = GetParam();
+  const Weights w(types.first, kOut, kIn, 5);
+  Team one(1, isa);
+  const auto want = multiply(one, w, types.second, 0, kMost);
+  for (const int threads : {1, 2, 3, 7}) {
+    Team cpu(threads, isa);
+    for (const int64_t tokens : {int64_t{1}, int64_t{2}, int64_t{17}, kMost}) {
+      if (threads < 7 && tokens == kMost) continue;  // the longest: the most threads against one
+      const int64_t first = kMost - tokens;
+      const auto batch = multiply(cpu, w, types.second, first, tokens);
+      ASSERT_EQ(std::memcmp(batch.data(), want.data() + first * kOut, batch.size() * 4), 0)
+          << tokens << " tokens, " << threads << " threads";
+    }
   }
 }
+INSTANTIATE_TEST_SUITE_P(, WideLinear,
+                         testing::Combine(testing::ValuesIn(tests::isas()),
+                                          testing::Values(std::pair{kBF16, kBF16}, std::pair{kF32, kF32},
+                                                          std::pair{kQ8_0, kI8}, std::pair{kQ4_1, kI8})),
+                         [](const auto& i) {
+                           return text(isa_name(std::get<0>(i.param)), "_",
+                                       dtype_name(std::get<1>(i.param).first));
+                         });
 
 /// Activations beyond what a thread packs at a time, in tokens of its own and in those that threads share.
 TEST(Linear, K46_nor_do_they_where_a_thread_packs_its_tokens_in_several_chunks) {
