@@ -103,7 +103,10 @@ Command add_probe(CLI::App& cli) {
       "Machine file; default: $RIDGE_MACHINE, else ridge/machine-ISA.json in $XDG_CACHE_HOME or ~/.cache");
   sub->add_flag("--busy", o->busy, "Keep the figures even if other work disturbed them");
   sub->add_flag("--json", o->json, "The machine file on stdout");
-  sub->footer("Examples:\n  ridge probe\n  ridge probe --isa avx2 -o avx2.json --json");
+  sub->footer(
+      "It takes about half a minute on an idle machine. On a busy one repetitions are left out after 40 s,\n"
+      "and after 75 s it gives up: the figures are then refused, with 1.\n"
+      "Examples:\n  ridge probe\n  ridge probe --isa avx2 -o avx2.json --json");
   return {sub, [o] { return run(*o); }};
 }
 

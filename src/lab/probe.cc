@@ -39,8 +39,11 @@ int64_t thread_ns() {
 /// a second spoils one sweep, and what takes a core away for some milliseconds spoils some rounds.
 class Probe {
  public:
-  Probe(const ProbeOptions& options, CpuDevice& device, Buffer memory)
+  /// From `hurry_ns` on what has been measured is not measured again; at `end_ns` all stops.
+  Probe(const ProbeOptions& options, CpuDevice& device, Buffer memory, int64_t hurry_ns, int64_t end_ns)
       : o_(options),
+        hurry_ns_(hurry_ns),
+        end_ns_(end_ns),
         device_(device),
         loops_(probe_loops_of(device.target().isa)),
         memory_(std::move(memory)) {}
@@ -50,7 +53,7 @@ class Probe {
     std::vector<ThreadCeilings> out;
     for (const int t : threads) out.push_back(blank(t));
     for (int sweep = 0; sweep < kSweeps; ++sweep)
-      for (size_t i = 0; i < out.size() && !stop_requested(); ++i) {
+      for (size_t i = 0; i < out.size() && !enough(sweep > 0); ++i) {
         improve(&out[i]);
         if (o_.progress)
           o_.progress("ceilings",
@@ -77,19 +80,24 @@ class Probe {
     return c;
   }
 
+  bool enough(bool have_some) const {
+    const int64_t now = now_ns();
+    return stop_requested() || now > end_ns_ || (have_some && now > hurry_ns_);
+  }
+
   void improve(ThreadCeilings* c) {
     for (BandwidthPoint& p : c->curve)
-      if (!stop_requested()) bandwidth(c->threads, &p);
+      if (!enough(p.copy > 0)) bandwidth(c->threads, &p);
     for (PiecePoint& p : c->pieces)
-      if (!stop_requested()) p.read = std::max(p.read, piece(c->threads, p.bytes));
-    if (stop_requested()) return;
+      if (!enough(p.read > 0)) p.read = std::max(p.read, piece(c->threads, p.bytes));
     const std::pair<Engine, int64_t (*)(int64_t, float*)> units[] = {
         {Engine::kF32, loops_.f32}, {Engine::kBf16, loops_.bf16}, {Engine::kInt8, loops_.int8}};
     for (const auto& [engine, loop] : units) {
       double& flops = c->flops[static_cast<size_t>(engine)];
-      flops = std::max(flops, arithmetic(c->threads, loop));
+      if (!enough(flops > 0)) flops = std::max(flops, arithmetic(c->threads, loop));
     }
-    if (c->threads > 1) c->barrier_us = std::min(c->barrier_us, barrier(c->threads));
+    if (c->threads > 1 && !enough(c->barrier_us < HUGE_VAL))
+      c->barrier_us = std::min(c->barrier_us, barrier(c->threads));
   }
 
   /// A ceiling holds for every smaller working set, which a cache nearer by holds as well, for every larger
@@ -119,7 +127,7 @@ class Probe {
     const auto repeats = static_cast<int64_t>(std::clamp(kRoundNs / least, 1.0, 1e5));
     const auto rounds =
         static_cast<int64_t>(std::max(3.0, o_.seconds_per_point * 1e9 / kSweeps / std::max(kRoundNs, least)));
-    for (int64_t round = 0; round < rounds && !stop_requested(); ++round) {
+    for (int64_t round = 0; round < rounds && !enough(true); ++round) {
       const int64_t start = now_ns();
       for (int64_t r = 0; r < repeats; ++r) pass();
       least = std::min(least, static_cast<double>(now_ns() - start) / static_cast<double>(repeats));
@@ -133,9 +141,9 @@ class Probe {
   double walked(int threads, int64_t bytes, const Body& body) {
     const int64_t each = kSegment / threads / 2048 * 2048;
     std::vector<double> rates;
-    for (int walk = 0; walk < 2; ++walk) {
+    for (int walk = 0; walk < 2 && !(walk > 0 && enough(true)); ++walk) {
       rates.clear();  // the first walk finds the caches as the point before left them
-      for (int64_t at = 0; at + kSegment <= bytes && !(stop_requested() && at > 0); at += kSegment) {
+      for (int64_t at = 0; at + kSegment <= bytes && !(at > 0 && enough(true)); at += kSegment) {
         const int64_t begin = now_ns();
         device_.team().run_together(threads, [&](int t) { body(memory_.begin() + at + t * each, each); });
         rates.push_back(static_cast<double>(each * threads) / static_cast<double>(now_ns() - begin));
@@ -210,6 +218,7 @@ class Probe {
   }
 
   const ProbeOptions& o_;
+  int64_t hurry_ns_, end_ns_;
   CpuDevice& device_;
   ProbeLoops loops_;
   Buffer memory_;
@@ -224,6 +233,11 @@ std::string governor() {
   return name.empty() ? "unknown" : name;
 }
 
+Status unfinished(const ProbeOptions& o) {
+  return declined("the machine is not idle: the probe was not through after ", o.end_after_s,
+                  " s; nothing was kept: probe again when it is");
+}
+
 }  // namespace
 
 const char* built_commit() {
@@ -232,6 +246,8 @@ const char* built_commit() {
 
 Result<Machine> probe_cpu(const ProbeOptions& options) {
   const int64_t begin = now_ns();
+  const auto after = [&](double seconds) { return begin + static_cast<int64_t>(seconds * 1e9); };
+  const int64_t hurry = after(options.hurry_after_s), end = after(options.end_after_s);
   const double waited = waited_for_cores_us();
   const int threads = options.threads == 0 ? allowed_cores() : options.threads;
   CpuOptions cpu;
@@ -242,6 +258,7 @@ Result<Machine> probe_cpu(const ProbeOptions& options) {
   constexpr int64_t kTouched = 16 << 20;
   for (int64_t at = 0; at < memory.bytes(); at += kTouched) {
     RIDGE_TRY(check_stop());
+    if (now_ns() > end) return unfinished(options);
     std::memset(memory.begin() + at, 1, static_cast<size_t>(std::min(kTouched, memory.bytes() - at)));
   }
   Machine m;
@@ -249,17 +266,22 @@ Result<Machine> probe_cpu(const ProbeOptions& options) {
   m.cpu = id.cpu, m.isa = id.isa, m.build = id.build, m.compiler = text("gcc-compatible ", __VERSION__);
   m.commit = built_commit(), m.date = utc_now(), m.cores = allowed_cores(), m.governor = governor();
   if (getloadavg(&m.load, 1) != 1) m.load = 0;
-  Probe probe(options, *device, std::move(memory));
+  Probe probe(options, *device, std::move(memory), hurry, end);
   m.by_threads = probe.measure(threads > 1 ? std::vector<int>{1, threads} : std::vector<int>{1});
   RIDGE_TRY(check_stop());
+  if (now_ns() > end) return unfinished(options);
   CpuOptions one = cpu;
   one.threads = 1;
   RIDGE_ASSIGN(const auto alone, CpuDevice::create(one));
   PaceOptions pace;
   pace.seconds_per_point = options.seconds_per_point / 6;
+  pace.hurry_ns = hurry, pace.end_ns = end;
   if (options.progress)
     pace.progress = [&](double share) { options.progress("kernels", 0.6 + 0.39 * share); };
-  RIDGE_ASSIGN(m.kernels, measure_pace(*alone, operators(), pace));
+  auto kernels = measure_pace(*alone, operators(), pace);
+  if (kernels.status().code() == Code::kDeclined && now_ns() > end) return unfinished(options);
+  RIDGE_TRY(kernels.status());
+  m.kernels = std::move(*kernels);
   if (options.progress) options.progress("done", 1);
   m.seconds = static_cast<double>(now_ns() - begin) / 1e9;
   if (waited >= 0) m.pressure = std::min(1.0, (waited_for_cores_us() - waited) / 1e6 / m.seconds);

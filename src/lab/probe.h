@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "machine/machine.h"
+#include "machine/plausible.h"
 #include "runtime/backends.h"
 
 namespace ridge {
@@ -13,12 +14,16 @@ struct ProbeOptions {
   Isa isa = Isa::none;
   int64_t largest_bytes = 512ll << 20;  // of the bandwidth curve: several times the last cache
   double seconds_per_point = 0.03;
+  // From the first on repetitions are left out, at the second the probe gives up.
+  double hurry_after_s = kProbeSeconds, end_after_s = 75;
   std::function<void(const char* what, double share)> progress;
 };
 
 /// Bandwidth by working set (read, write, copy), reads of main memory in pieces, arithmetic rates, the
 /// meeting cost, and the pace of every operator's kernels on near data. Each point is the best of several
-/// rounds in several sweeps: a ceiling, not a mean. kCancelled once a stop is requested (base/stop.h).
+/// rounds in several sweeps: a ceiling, not a mean. Ends by itself on a busy machine: past `hurry_after_s`
+/// with what it has, which disturbed() then says; past `end_after_s` with kDeclined. kCancelled once a stop
+/// is requested (base/stop.h).
 Result<Machine> probe_cpu(const ProbeOptions& options);
 
 /// The ceilings of any device: a processor's as above, others by their backend's own probe.

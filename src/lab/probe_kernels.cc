@@ -70,10 +70,24 @@ Result<Example> example_of(AnyOperator& op, const Target& target, size_t index, 
   return Example{};
 }
 
+/// Those of one point, at the time when it begins.
+struct Effort {
+  double seconds = 0;
+  int starts = 15;  // tries of a call that begins with its data fetched
+  bool far = true;
+};
+
+Result<Effort> effort_now(const PaceOptions& o) {
+  RIDGE_TRY(check_stop());
+  const int64_t now = now_ns();
+  if (now > o.end_ns) return declined("the kernels were not measured in the time that they had");
+  if (now > o.hurry_ns) return Effort{0, 1, false};
+  return Effort{o.seconds_per_point};
+}
+
 /// The least time of a call. Goes on, to a few times `seconds`, for as long as a faster one turns up: a busy
 /// machine only ever makes a call slower.
 Result<double> least_us(AnyOperator& op, const Example& e, Stream& stream, double seconds) {
-  RIDGE_TRY(check_stop());
   RIDGE_ASSIGN(Buffer workspace, Buffer::allocate(e.selection.workspace_bytes));
   stream.set_workspace(workspace.data(), workspace.bytes());
   const auto timed = [&](int64_t calls) -> Result<double> {
@@ -111,12 +125,12 @@ struct Others {
 constexpr int64_t kOtherBytes = 2 << 20;
 
 /// KernelPace::start_us, of a call that takes `least` by itself: the least of some, as everywhere here.
-Result<double> start_of(AnyOperator& op, const Example& e, Stream& stream, Others* others, double least) {
-  constexpr int kTries = 15;
+Result<double> start_of(AnyOperator& op, const Example& e, Stream& stream, Others* others, double least,
+                        int tries) {
   RIDGE_ASSIGN(Buffer workspace, Buffer::allocate(e.selection.workspace_bytes));
   stream.set_workspace(workspace.data(), workspace.bytes());
   double found = HUGE_VAL;
-  for (int i = 0; i < kTries; ++i) {
+  for (int i = 0; i < tries; ++i) {
     others->pass_by();
     others->fetch(e.call);
     stream.set_metering(true);
@@ -217,12 +231,13 @@ Result<std::vector<KernelPace>> measure_pace(Device& device, const std::vector<A
       for (size_t c = 0; c < op.pace_cases(); ++c) {
         RIDGE_ASSIGN(const Example e, example_of(op, device.target(), c, formats));
         if (e.call.op == nullptr) continue;
-        RIDGE_ASSIGN(const double us, least_us(op, e, *stream, options.seconds_per_point));
+        RIDGE_ASSIGN(const Effort effort, effort_now(options));
+        RIDGE_ASSIGN(const double us, least_us(op, e, *stream, effort.seconds));
         KernelPace& pace = pace_of(&out, e);
         pace.points.push_back({pace_work(op.cost(e.selection, e.call.args.get())), us});
         if (pace.points.size() == 1) {
-          RIDGE_ASSIGN(pace.start_us, start_of(op, e, *stream, &others, us));
-        } else {
+          RIDGE_ASSIGN(pace.start_us, start_of(op, e, *stream, &others, us, effort.starts));
+        } else if (effort.far) {
           RIDGE_ASSIGN(pace.exposed, exposed_of(op, e, *stream, &others, us));
         }
       }

@@ -74,6 +74,9 @@ Status check_machine(const Machine& m) {
 std::string disturbed(const Machine& m) {
   if (m.pressure > kPressure)
     return text("a thread waited for a core in ", std::round(100 * m.pressure), " % of the probe's time");
+  if (m.seconds > kProbeSeconds)
+    return text("the probe took ", std::round(m.seconds), " s, and left repetitions out after ",
+                kProbeSeconds, " s");
   for (size_t i = 1; i < m.by_threads.size(); ++i) {
     const ThreadCeilings &fewer = m.by_threads[i - 1], &more = m.by_threads[i];
     for (size_t e = 0; e < more.flops.size(); ++e)

@@ -9,8 +9,10 @@
 
 #include "account/flat_machine.h"
 #include "account/recorder.h"
+#include "lab/probe.h"
 #include "lab/probe_kernels.h"
 #include "lab/profile.h"
+#include "machine/plausible.h"
 #include "ops/registry.h"
 
 namespace ridge {
@@ -177,6 +179,37 @@ TEST(MeasuredPace, has_every_kv_format_and_the_dims_that_the_account_asks_for) {
     EXPECT_EQ(k.exposed, 0) << "it reads neither weights nor a cache";
   }
   EXPECT_EQ(formats, (std::set<std::string>{"f32 f32", "f16 f16", "bf16 bf16", "i8 i8"}));
+}
+
+TEST(MeasuredPace, in_a_hurry_every_point_is_measured_and_at_the_end_none) {
+  const auto device = CpuDevice::create({.threads = 1}).take();
+  PaceOptions late;
+  late.seconds_per_point = 60;  // if the hurry were not heeded, this would be felt
+  late.hurry_ns = 0;
+  const auto measured = measure_pace(*device, {find_operator("kv_write")}, late);
+  ASSERT_TRUE(measured.ok()) << measured.status().message();
+  ASSERT_FALSE(measured->empty());
+  for (const KernelPace& k : *measured) {
+    ASSERT_EQ(k.points.size(), 2u);
+    EXPECT_GT(k.points[0].us, 0);
+  }
+  late.end_ns = 0;
+  EXPECT_EQ(measure_pace(*device, {find_operator("kv_write")}, late).status().code(), Code::kDeclined);
+}
+
+TEST(Probe, on_a_busy_machine_ends_by_itself_with_every_figure_or_says_that_it_is_not_through) {
+  ProbeOptions o;
+  o.threads = 1, o.largest_bytes = 1 << 20;
+  o.seconds_per_point = 60;  // if the hurry were not heeded, this would be felt
+  o.hurry_after_s = 0;
+  const auto hurried = probe_cpu(o);
+  ASSERT_TRUE(hurried.ok()) << hurried.status().message();
+  EXPECT_TRUE(check_machine(*hurried).ok()) << check_machine(*hurried).message();
+  EXPECT_FALSE(hurried->kernels.empty());
+  o.end_after_s = 0;
+  const auto unfinished = probe_cpu(o);
+  EXPECT_EQ(unfinished.status().code(), Code::kDeclined);
+  EXPECT_NE(unfinished.status().message().find("not idle"), std::string::npos);
 }
 
 TEST(MeasuredPace, the_operators_of_a_step_say_on_what_to_measure_them) {

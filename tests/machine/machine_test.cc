@@ -159,6 +159,11 @@ TEST(MachineProbe, shows_when_it_did_not_have_the_machine_to_itself) {
   m.pressure = 0.4;
   EXPECT_NE(disturbed(m).find("40 %"), std::string::npos);
   m = small();
+  m.seconds = 39;
+  EXPECT_EQ(disturbed(m), "");
+  m.seconds = 47;  // where the kernel does not tell who waited
+  EXPECT_NE(disturbed(m).find("took 47 s"), std::string::npos);
+  m = small();
   m.by_threads[1].flops[size_t(Engine::kF32)] = 0.5e11;  // four threads with half of what one has
   EXPECT_NE(disturbed(m).find("4 threads"), std::string::npos);
 }
