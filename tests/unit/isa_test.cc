@@ -1,0 +1,54 @@
+// An instruction set that a build leaves out is refused, not replaced by a narrower one. The source is
+// compiled once more here, under other names, as a build with RIDGE_KERNEL_ISAS=scalar compiles it.
+
+#include <gtest/gtest.h>
+
+#include "runtime/cpu/cpu_device.h"
+
+namespace ridge {
+const char* isa_name_of_small_build(Isa isa);
+Result<Isa> parse_isa_of_small_build(std::string_view name);
+Isa native_isa_of_small_build();
+}  // namespace ridge
+
+#define isa_name isa_name_of_small_build
+#define parse_isa parse_isa_of_small_build
+#define native_isa native_isa_of_small_build
+#define RIDGE_KERNEL_ISAS "scalar"
+#include "runtime/isa.cc"
+#undef isa_name
+#undef parse_isa
+#undef native_isa
+#undef RIDGE_KERNEL_ISAS
+
+namespace ridge {
+namespace {
+
+TEST(InstructionSet, one_left_out_of_the_build_is_refused_naming_it_what_is_there_and_the_remedy) {
+  if (native_isa() < Isa::avx2) GTEST_SKIP() << "this processor has scalar alone";
+  const auto parsed = parse_isa_of_small_build("avx2");
+  ASSERT_FALSE(parsed.ok()) << "a narrower set would have stood in for it in silence";
+  EXPECT_EQ(parsed.status().code(), Code::kDeclined);
+  EXPECT_EQ(parsed.status().message(),
+            "instruction set avx2: this build has kernels for scalar alone: configure it with "
+            "-DRIDGE_KERNEL_ISAS=\"scalar;avx2;avx512\"");
+  const auto scalar = parse_isa_of_small_build("scalar");
+  ASSERT_TRUE(scalar.ok()) << scalar.status().message();
+  EXPECT_EQ(*scalar, Isa::scalar);
+}
+
+TEST(InstructionSet, one_that_the_processor_lacks_or_nobody_knows_is_refused_by_name) {
+  const auto unknown = parse_isa("neon");
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_NE(unknown.status().message().find("neon"), std::string::npos) << unknown.status().message();
+  EXPECT_NE(unknown.status().message().find("use scalar, avx2 or avx512"), std::string::npos);
+  if (native_isa() == Isa::avx512) return;
+  const auto lacking = parse_isa("avx512");
+  ASSERT_FALSE(lacking.ok());
+  EXPECT_NE(lacking.status().message().find(text("this processor has ", isa_name(native_isa()))),
+            std::string::npos)
+      << lacking.status().message();
+}
+
+}  // namespace
+}  // namespace ridge
