@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Measures Ridge beside llama.cpp and ik_llama.cpp, in turns, and writes the rows C0 to C3 and C0-ik to C3-ik.
 
-usage: peers.py --llama-bench PROGRAM [--ik-llama-bench PROGRAM] [--ridge build/cpu/ridge] [--models smollm2,gemma3]
-                [--rounds 5] [-t 2] [--dry]
+usage: peers.py --llama-bench PROGRAM [--llama-commit C] [--ik-llama-bench PROGRAM] [--ik-llama-commit C] [--peer-build TEXT]
+                [--ridge build/cpu/ridge] [--models smollm2,gemma3] [--rounds 5] [-t 2] [--dry]
 
-PROGRAM: their llama-bench, built natively (-march=native), Release; ik_llama.cpp's interleaves rows at load (-rtr 1),
+PROGRAM: their llama-bench, built natively (-march=native), Release, C the commit it was built from where it does not say
+it itself, TEXT compiler and options of both; ik_llama.cpp's interleaves rows at load (-rtr 1),
 its fastest way. Each round runs all programs on each model, the order turned round every second time: prefill of 512
 tokens and decode of 128. The row is the median; spread is the lowest and the highest. psi is the largest share of the
 time, over all runs, in which a runnable thread waited for a core: above 0.05 somebody else was using the machine. --dry
@@ -80,11 +81,17 @@ def measure(path, options):
     return found, said, psi
 
 
+def named(name, commit):
+    """A peer's name with the commit that was given, if any, in the place of what it says of itself."""
+    return f"{name.split()[0]} {commit}" if commit else name
+
+
 def results(key, path, options):
     """The rows of one model."""
     name, weights, ids = MODELS[key]
     print(f"{name} {weights}")
     found, said, psi = measure(path, options)
+    commits = {"llama.cpp": options.llama_commit, "ik_llama.cpp": options.ik_llama_commit}
     peers = [(name, suffix) for name, suffix in (("llama.cpp", ""), ("ik_llama.cpp", "-ik")) if name in found]
     for test, row in ids.items():
         ours = found["ridge"][test]
@@ -98,8 +105,10 @@ def results(key, path, options):
             yield rows.make_row(
                 row + suffix, statistics.median(ours), spread=[min(ours), max(ours)], runs=len(ours),
                 device=f"{rows.cpu_name()}, {options.threads} threads", workload=workload,
-                command=f"bench/cpu/peers.py --models {key} --rounds {options.rounds} -t {options.threads}",
-                peer={"name": said[peer]["name"], "value": statistics.median(theirs), "spread": [min(theirs), max(theirs)],
+                command="bench/cpu/peers.py --llama-bench PROGRAM "
+                        + ("--ik-llama-bench PROGRAM " if options.ik_llama_bench else "")
+                        + f"--models {key} --rounds {options.rounds} -t {options.threads}",
+                peer={"name": named(said[peer]["name"], commits[peer]), "build": options.peer_build, "value": statistics.median(theirs), "spread": [min(theirs), max(theirs)],
                       "same_run": True},
                 more={"psi": round(psi, 3), "load_average": os.getloadavg()[2]})
 
@@ -107,7 +116,10 @@ def results(key, path, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--llama-bench", required=True)
+    parser.add_argument("--llama-commit", default="")
     parser.add_argument("--ik-llama-bench")
+    parser.add_argument("--ik-llama-commit", default="")
+    parser.add_argument("--peer-build", default="")
     parser.add_argument("--ridge", default=str(ROOT / "build" / "cpu" / "ridge"))
     parser.add_argument("--models", default="smollm2,gemma3")
     parser.add_argument("--rounds", type=int, default=5)
