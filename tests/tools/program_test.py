@@ -157,9 +157,16 @@ class Program(Runs):
         self.ends(FAILED, f"at byte {len(before)}", *advise, **full)
         self.assertEqual(pathlib.Path(score).read_bytes(), before)
 
+    def with_terminals(self, opened):
+        """What opens a terminal; skips where the system has none, as a root folder without /dev/pts."""
+        try:
+            return opened()
+        except OSError as error:
+            self.skipTest(f"no terminal to be had: {error}")
+
     def on_terminal(self, **environment):
         """What `ridge profile` writes to a terminal."""
-        terminal, other = pty.openpty()
+        terminal, other = self.with_terminals(pty.openpty)
         with subprocess.Popen([RIDGE, "profile", self.model, "--prompt-tokens", "8", "--output-tokens", "2", "--machine", self.machine()],
                               stdout=other, stderr=subprocess.DEVNULL, env={**os.environ, **environment}) as run:
             os.close(other)
@@ -193,7 +200,7 @@ class Program(Runs):
         print(f"Ctrl-C in a long prompt: {1e3 * took:.0f} ms")
 
     def test_control_c_ends_a_chat_that_waits_for_a_line(self):
-        pid, terminal = pty.fork()
+        pid, terminal = self.with_terminals(pty.fork)
         if pid == 0:
             os.execv(RIDGE, [RIDGE, "run", self.model])
         seen = b""
@@ -246,6 +253,8 @@ class Program(Runs):
                     run.send_signal(signal.SIGINT)
                     _, said = run.communicate(timeout=100)
                     took = time.monotonic() - begin
+                if command[0] == "inspect" and run.returncode == DONE:  # it ended in that instant
+                    continue
                 self.assertEqual(run.returncode, INTERRUPTED, (command, after, said))
                 self.assertLess(took, 5, command)
         self.assertFalse(os.path.exists(os.path.join(self.folder.name, "unfinished.json")))
