@@ -167,8 +167,9 @@ std::string profile_text(const Profile& p, bool color) {
   print_to(out, "\nTTFT %.2f ms", p.ttft_us / 1e3);
   if (p.tpot_us > 0) print_to(out, ", TPOT %.3f ms (%.1f tokens/s)", p.tpot_us / 1e3, 1e6 / p.tpot_us);
   if (p.tpot.requests > 1)
-    print_to(out, "; of %lld requests TPOT %.3f ms (n=%zu of %lld)", static_cast<long long>(p.tpot.requests),
-             p.tpot.mean_us() / 1e3, p.tpot.us.size(), static_cast<long long>(p.tpot.requests));
+    print_to(out, "; of %lld requests TPOT %.3f ms (n=%zu of %lld), %s",
+             static_cast<long long>(p.tpot.requests), p.tpot.mean_us() / 1e3, p.tpot.us.size(),
+             static_cast<long long>(p.tpot.requests), p.tpot.p99_text().c_str());
   return out + "\n";
 }
 

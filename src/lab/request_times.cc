@@ -3,6 +3,10 @@
 #include <map>
 #include <numeric>
 
+#include "base/print_to.h"
+#include "base/text.h"
+#include "lab/statistics.h"
+
 namespace ridge {
 
 namespace {
@@ -48,6 +52,16 @@ RequestTimes request_times(const std::vector<StageSpan>& stages, int64_t request
 
 double TokenTimes::mean_us() const {
   return us.empty() ? 0 : std::accumulate(us.begin(), us.end(), 0.0) / static_cast<double>(us.size());
+}
+
+std::string TokenTimes::p99_text() const {
+  const int64_t needed = samples_for_percentile(0.99), n = static_cast<int64_t>(us.size());
+  std::string out;
+  if (n < needed)
+    out = text("P99 not estimable (n=", n, ", needs ", needed, ")");
+  else
+    print_to(out, "P99 %.2f ms", percentile(us, 0.99) / 1e3);
+  return out;
 }
 
 TokenTimes token_times(const std::vector<StageSpan>& stages) {

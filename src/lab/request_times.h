@@ -2,6 +2,7 @@
 // Times of a request from the spans of its stages.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "engine/observer.h"
@@ -37,6 +38,8 @@ struct TokenTimes {
   std::vector<double> us;  // in the order of the requests' first spans
   int64_t requests = 0;    // with a token
   double mean_us() const;  // 0 of none
+  /// "P99 81.20 ms", or with too few samples "P99 not estimable (n=20, needs 299)".
+  std::string p99_text() const;
 };
 TokenTimes token_times(const std::vector<StageSpan>& stages);
 

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "lab/request_times.h"
+
 namespace ridge {
 namespace {
 
@@ -37,6 +39,17 @@ TEST(Statistics, p99_is_the_990th_of_a_thousand) {
 TEST(Statistics, p99_needs_299_values_and_p999_needs_2995) {
   EXPECT_EQ(samples_for_percentile(0.99), 299);
   EXPECT_EQ(samples_for_percentile(0.999), 2995);
+}
+
+TEST(Statistics, A30_a_p99_of_fewer_than_299_values_is_not_estimable) {
+  TokenTimes times;
+  EXPECT_EQ(times.p99_text(), "P99 not estimable (n=0, needs 299)");
+  times.us.assign(298, 50e3);
+  EXPECT_EQ(times.p99_text(), "P99 not estimable (n=298, needs 299)");
+  times.us.push_back(2050e3);
+  EXPECT_EQ(times.p99_text(), "P99 50.00 ms") << "rank 297 of 299";
+  times.us.assign(296, 50e3), times.us.insert(times.us.end(), 3, 2050e3);
+  EXPECT_EQ(times.p99_text(), "P99 2050.00 ms");
 }
 
 TEST(Statistics, one_slow_call_leaves_the_median_where_it_was) {
