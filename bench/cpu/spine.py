@@ -69,15 +69,15 @@ class Bench:
         return share, found["workload"], {"drift": phase.get("drift"), "between_us": phase["between_us"], "share_percent": {k: 100 * v / phase["wall_us"] for k, v in parts.items() if v}}
 
     def linear_share(self, model):
-        """Bytes of weights that linear reads over its time, as a share of main memory's read bandwidth: the probe's, or what the
-        profile found between its own steps, whichever is higher."""
+        """Bytes of weights that linear reads over its time, as a share of main memory's read bandwidth as the profile
+        found it between its own steps, or where it could not, as the probe did."""
         found = self.profile(model, 16, 32)
         phase = next(p for p in found["phases"] if p["name"] == "decode")
         linear = [o for o in phase["operators"] if o["name"] == "linear"]
         read = sum(o["bytes"][c]["read"] for o in linear for c in ("weights", "scales") if c in o["bytes"])
         rate = read / sum(o["time_us"] for o in linear) / 1e3  # GB/s
         between = phase.get("drift", {}).get("read_gbs", 0)
-        ceiling = max(found["machine"]["read_gbs"], between)
+        ceiling = between or found["machine"]["read_gbs"]
         return rate / ceiling, found["workload"], {"gbs": rate, "machine_read_gbs": found["machine"]["read_gbs"],
                                                    "read_gbs_between_steps": between}
 

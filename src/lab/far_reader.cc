@@ -1,7 +1,5 @@
 #include "lab/far_reader.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -24,11 +22,18 @@ struct Piece {
 /// Operands smaller than this are not worth a loop's set-up: norms, a row of the embedding.
 constexpr int64_t kLeastBytes = 16 << 10;
 
-/// How often this thread had to leave its core to another one.
-int64_t switches() {
-  rusage usage{};
-  return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
-}
+/// Of the time that a thread worked, the share for which it had no core.
+class CoreLoss {
+ public:
+  void begin() { wall_ -= now_ns(), cpu_ -= thread_ns(); }
+  void end() { wall_ += now_ns(), cpu_ += thread_ns(); }
+  double share() const { return wall_ > 0 ? 1 - static_cast<double>(cpu_) / static_cast<double>(wall_) : 0; }
+
+ private:
+  int64_t wall_ = 0, cpu_ = 0;
+};
+/// What the system itself takes stays below.
+constexpr double kMostLost = 0.05;
 
 std::vector<Piece> pieces_of(const StepPlan& plan) {
   std::vector<Piece> out;
@@ -71,11 +76,14 @@ class CpuFarReader {
       share(pieces[piece], thread, active);
       took[static_cast<size_t>(thread)][piece] = ticks() - from;
     };
-    std::vector<int64_t> lost(static_cast<size_t>(threads));
+    struct alignas(64) Lost : CoreLoss {};
+    std::vector<Lost> lost(static_cast<size_t>(threads));
     const Instant begin = Instant::now();
     device_.team().run_together(threads, [&](int thread) {
-      lost[static_cast<size_t>(thread)] = -switches();
+      CoreLoss& mine = lost[static_cast<size_t>(thread)];
+      mine.begin();
       for (size_t p = 0; p < pieces.size(); ++p) timed(p, thread, threads);
+      mine.end();
     });
     add(pieces, took, &out.stream_us);
     for (auto& of_thread : took) std::fill(of_thread.begin(), of_thread.end(), 0);
@@ -88,27 +96,29 @@ class CpuFarReader {
     const double us = ns_per_tick(begin, Instant::now()) / 1e3 / threads;
     for (auto* times : {&out.stream_us, &out.piece_us})
       for (double& t : *times) t *= us;
-    out.flops = arithmetic(&lost);
-    out.disturbed = std::any_of(lost.begin(), lost.end(), [](int64_t times) { return times != 0; });
+    for (const CoreLoss& l : lost) out.disturbed |= l.share() > kMostLost;
+    out.flops = arithmetic(&out.disturbed);
     return out;
   }
 
  private:
   /// The probe's loop, for some 50 us on every thread at once: long beside their start, short beside a step.
-  /// Adds each thread's switches so far to `lost`.
-  double arithmetic(std::vector<int64_t>* lost) {
+  double arithmetic(bool* disturbed) {
     constexpr int64_t kLeastNs = 50000;
     struct alignas(64) Spell {
-      int64_t operations = 0, ticks = 0, switches = 0;
+      int64_t operations = 0, ticks = 0;
       float sink = 0;
+      CoreLoss loss;
     };
     std::vector<Spell> spells(static_cast<size_t>(device_.team().threads()));
     const auto spell = [&](int thread) {
       Spell& s = spells[static_cast<size_t>(thread)];
+      s.loss = {};
+      s.loss.begin();
       const int64_t from = ticks();
       s.operations = loops_.f32(rounds_, &s.sink);
       s.ticks = ticks() - from;
-      s.switches = switches();
+      s.loss.end();
     };
     Instant begin;
     double ns = 0;
@@ -119,7 +129,7 @@ class CpuFarReader {
       ns = ns_per_tick(begin, end);
       if (end.ns - begin.ns >= kLeastNs) break;
     }
-    for (size_t t = 0; t < spells.size(); ++t) (*lost)[t] += spells[t].switches;
+    for (const Spell& s : spells) *disturbed |= s.loss.share() > kMostLost;
     double rate = 0;
     for (const Spell& s : spells)
       rate += static_cast<double>(s.operations) / (static_cast<double>(s.ticks) * ns) * 1e9;

@@ -26,14 +26,13 @@ ProbeLoops probe_loops_of(Isa isa) {
                             : scalar::probe_loops();
 }
 
-namespace {
-
-/// Nanoseconds that this thread has had a core.
 int64_t thread_ns() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return int64_t{t.tv_sec} * 1000000000 + t.tv_nsec;
 }
+
+namespace {
 
 /// Points are measured in several sweeps over all of them and in short rounds: what disturbs the machine for
 /// a second spoils one sweep, and what takes a core away for some milliseconds spoils some rounds.

@@ -37,5 +37,7 @@ struct ProbeLoops;  // lab/probe_loops.h
 ProbeLoops probe_loops_of(Isa isa);
 /// The commit that this library was built from.
 const char* built_commit();
+/// Nanoseconds that this thread has had a core.
+int64_t thread_ns();
 
 }  // namespace ridge
