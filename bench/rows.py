@@ -54,11 +54,11 @@ def sources_hash(globs, root=ROOT):
 
 
 def commit(root=ROOT):
-    """The commit of the work tree, with a plus if a tracked file was changed since; 'unknown' without git."""
+    """The commit of the work tree, with a plus if a tracked file was changed since, results apart; 'unknown' without git."""
     def git(*arguments):
         return subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True).stdout.strip()
     try:
-        return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!bench/results") else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 
