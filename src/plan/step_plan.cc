@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "account/ticks.h"
 #include "base/checked.h"
@@ -320,6 +321,7 @@ Status StepPlan::run_calls(Stream& stream, std::vector<CallTime>* times,
   if (times != nullptr) stream.set_metering(true);
   const Instant began = times != nullptr ? Instant::now() : Instant{};
   Status failed;
+  int64_t rounds = 0;
   for (size_t c = 0; c < calls_.size() && failed.ok(); ++c) {
     const auto& [call, selection] = calls_[c];
     failed = check_stop();
@@ -329,7 +331,10 @@ Status StepPlan::run_calls(Stream& stream, std::vector<CallTime>* times,
       failed = stream.synchronize().within(call.label);
       after(c);
     }
-    if (times != nullptr) (*times)[c] = {ticks(), stream.metered_rounds(), {}};
+    if (times == nullptr) continue;
+    // A call ends with its last round, whose end is noted already.
+    const int64_t before = std::exchange(rounds, stream.metered_rounds());
+    (*times)[c] = {rounds > before ? stream.metered_until() : ticks(), rounds, {}};
   }
   if (times != nullptr) {
     stream.set_metering(false);

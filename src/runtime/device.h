@@ -86,6 +86,8 @@ class Stream {
   /// Metering notes each meeting of the device's threads: on, it forgets those noted before.
   virtual void set_metering(bool) {}
   virtual int64_t metered_rounds() const { return 0; }
+  /// Of the last round noted, the tick (account/ticks.h) at which it ended.
+  virtual int64_t metered_until() const { return 0; }
   /// Of the rounds [first, last) noted since metering was last switched on.
   virtual StreamMeter meter(int64_t, int64_t) const { return {}; }
 

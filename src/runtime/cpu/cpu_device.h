@@ -53,6 +53,7 @@ class CpuStream final : public Stream {
   Status record(Event&) override { return {}; }
   void set_metering(bool on) override { team().set_metering(on); }
   int64_t metered_rounds() const override { return device_.team().noted_rounds(); }
+  int64_t metered_until() const override { return device_.team().noted_until(); }
   StreamMeter meter(int64_t first, int64_t last) const override { return device_.team().meter(first, last); }
   ThreadTeam& team() { return device_.team(); }
   int threads() const { return device_.team().threads(); }

@@ -66,41 +66,51 @@ ThreadTeam::~ThreadTeam() {
 }
 
 void ThreadTeam::set_metering(bool on) {
-  (on ? metering_began_ : metering_ended_) = Instant::now();
-  if (on) noted_ = 0;
+  if (on) {
+    metering_began_ = Instant::now(), noted_ = 0;
+  } else if (metering_) {
+    ns_per_tick_ = ns_per_tick(metering_began_, Instant::now());
+  }
   metering_ = on;
 }
 
 void ThreadTeam::work_on(int part) {
   if (!metering_) return entry_(work_, part);
   Span& span = notes_[static_cast<size_t>(part)].work[static_cast<size_t>(noted_)];
-  span.begin = ticks();
+  if (part > 0) span.begin = ticks();
   entry_(work_, part);
   span.end = ticks();
 }
 
+/// In whole ticks: this runs after each step, for every call.
 StreamMeter ThreadTeam::meter(int64_t first, int64_t last) const {
   StreamMeter m;
-  const double ns = ns_per_tick(metering_began_, metering_ ? Instant::now() : metering_ended_);
+  int64_t wait = 0, barrier = 0, slowest_all = 0;
+  double mean_all = 0, idle = 0;
   for (int64_t r = first; r < std::min(last, noted_); ++r) {
-    const Round& round = rounds_[static_cast<size_t>(r)];
-    int64_t slowest = 0, sum = 0, worked_until = round.span.begin;
-    for (int t = 0; t < round.active; ++t) {
-      const Span& work = notes_[static_cast<size_t>(t)].work[static_cast<size_t>(r)];
+    const auto at = static_cast<size_t>(r);
+    const Round& round = rounds_[at];
+    const int64_t begin = notes_[0].work[at].begin;
+    int64_t slowest = 0, sum = 0, worked_until = begin;
+    for (size_t t = 0; t < static_cast<size_t>(round.active); ++t) {
+      const Span& work = notes_[t].work[at];
       slowest = std::max(slowest, work.end - work.begin), sum += work.end - work.begin;
       worked_until = std::max(worked_until, work.end);
     }
-    const double mean = static_cast<double>(sum) / round.active;
     // Counters of two cores may be some ticks apart: what one part loses by that, the other gains.
-    const auto outside = static_cast<double>(round.span.end - round.span.begin - slowest);
-    const double late = std::clamp(static_cast<double>(worked_until - round.span.begin - slowest), 0.0,
-                                   std::max(0.0, outside));
+    const int64_t outside = round.end - begin - slowest;
+    const int64_t late =
+        std::clamp<int64_t>(worked_until - begin - slowest, 0, std::max<int64_t>(0, outside));
     m.meetings += round.active > 1;
-    m.wait_ns += late * ns;
-    m.barrier_ns += (outside - late) * ns;
-    m.imbalance_ns += (static_cast<double>(slowest) - mean) * ns;
-    m.occupancy_ns += mean * (threads_ - round.active) / threads_ * ns;
+    wait += late, barrier += outside - late, slowest_all += slowest;
+    const double mean = static_cast<double>(sum) / round.active;
+    mean_all += mean;
+    if (round.active < threads_) idle += mean * (threads_ - round.active) / threads_;
   }
+  m.wait_ns = static_cast<double>(wait) * ns_per_tick_;
+  m.barrier_ns = static_cast<double>(barrier) * ns_per_tick_;
+  m.imbalance_ns = (static_cast<double>(slowest_all) - mean_all) * ns_per_tick_;
+  m.occupancy_ns = idle * ns_per_tick_;
   return m;
 }
 
@@ -115,8 +125,8 @@ bool ThreadTeam::take(int part, uint32_t round) {
 
 void ThreadTeam::start(Entry entry, const void* work, int parts, bool may_help) {
   parts = std::clamp(parts, 1, threads_);
-  entry_ = entry, work_ = work, active_ = parts;
-  if (metering_) note_round();
+  entry_ = entry, work_ = work;
+  if (metering_) begin_round(parts);
   if (parts == 1) {
     work_on(0);
   } else {
@@ -135,17 +145,20 @@ void ThreadTeam::start(Entry entry, const void* work, int parts, bool may_help) 
       wait_until(threads_, finished_, done,
                  [&] { return finished_.load(std::memory_order_acquire) != done; });
   }
-  if (metering_) rounds_[static_cast<size_t>(noted_++)].span.end = ticks();
+  if (metering_) rounds_[static_cast<size_t>(noted_++)].end = ticks();
 }
 
-/// Room for one more round in the notes of every part. No worker is in a round yet: their memory may move.
-void ThreadTeam::note_round() {
-  if (static_cast<size_t>(noted_) == rounds_.size()) {
+/// Makes room for one more round in the notes of every part; no worker is in a round yet: their memory may
+/// move.
+void ThreadTeam::begin_round(int parts) {
+  const auto at = static_cast<size_t>(noted_);
+  if (at == rounds_.size()) {
     const size_t more = std::max<size_t>(1024, 2 * rounds_.size());
     rounds_.resize(more);
     for (Notes& n : notes_) n.work.resize(more);
   }
-  rounds_[static_cast<size_t>(noted_)] = {{ticks(), 0}, active_};
+  rounds_[at].active = parts;
+  notes_[0].work[at].begin = ticks();
 }
 
 void ThreadTeam::serve(int thread) {

@@ -40,10 +40,14 @@ class ThreadTeam {
   }
 
   /// On: forgets the rounds noted so far and notes each that follows, until switched off: every thread writes
-  /// when its own work began and ended, into memory of its own, and nothing is worked out before meter().
+  /// when its own work began and ended, into memory of its own, and nothing is worked out before meter(). A
+  /// round begins as the caller's own part does; calling the others is in that part.
   void set_metering(bool on);
   int64_t noted_rounds() const { return noted_; }
-  /// Where the time of rounds [first, last) of those noted went; they are kept until metering is on again.
+  /// The end of the last round noted, in ticks; 0 when there is none.
+  int64_t noted_until() const { return noted_ > 0 ? rounds_[static_cast<size_t>(noted_ - 1)].end : 0; }
+  /// Where the time of rounds [first, last) of those noted went, once metering is off; they are kept until it
+  /// is on again.
   StreamMeter meter(int64_t first, int64_t last) const;
 
  private:
@@ -58,21 +62,21 @@ class ThreadTeam {
   bool take(int part, uint32_t round);
   void work_on(int part);
   void serve(int thread);
-  void note_round();
+  void begin_round(int parts);
 
   int threads_;
   std::vector<std::thread> workers_;
   Entry entry_ = nullptr;
   const void* work_ = nullptr;
-  int active_ = 0;
   bool metering_ = false;
   int64_t noted_ = 0;  // rounds
-  Instant metering_began_, metering_ended_;
+  Instant metering_began_;
+  double ns_per_tick_ = 1;  // while metering was on
   struct Span {
     int64_t begin = 0, end = 0;  // ticks
   };
   struct Round {
-    Span span;
+    int64_t end = 0;  // ticks; it begins with part 0
     int active = 0;
   };
   struct alignas(64) Notes {
