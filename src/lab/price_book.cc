@@ -34,18 +34,19 @@ std::string signature(const PlannedCall& planned) {
 
 PriceBook::PriceBook(const StepPlan& plan) {
   std::map<std::string, size_t> known;
+  std::vector<std::pair<const void*, int64_t>> sources;
   for (const PlannedCall& planned : plan.calls()) {
     const AnyCall& call = planned.call;
     const auto [found, fresh] = known.emplace(signature(planned), groups_.size());
     if (fresh) {
       Group g;
+      g.op = call.op, g.selection = planned.selection;
       g.kernel = call.op->kernel_name(planned.selection), g.formats = formats_of(call);
-      g.first = group_of_.size();
       groups_.push_back(std::move(g));
-      call.op->batch_values(call.args.get(), &batch_);
-      place_of_.push_back(batch_.empty() ? kNone : varying_.size());
-      if (!batch_.empty()) varying_.push_back(group_of_.size());
-      batch_.clear();
+      sources.clear();
+      call.op->batch_sources(call.args.get(), &sources);
+      place_of_.push_back(sources.empty() ? kNone : varying_.size());
+      if (!sources.empty()) varying_.push_back(group_of_.size());
     }
     group_of_.push_back(found->second);
     names_.push_back(std::make_shared<const CallName>(
@@ -53,16 +54,15 @@ PriceBook::PriceBook(const StepPlan& plan) {
   }
 }
 
-PriceBook::Group& PriceBook::price(const StepPlan& plan, size_t index) {
+PriceBook::Group& PriceBook::price(size_t index, const void* args) {
   Group& g = groups_[group_of_[index]];
-  if (g.cost != nullptr && g.batch.empty()) return g;
-  const AnyCall& call = plan.calls()[index].call;
+  if (g.cost != nullptr && place_of(index) == kNone) return g;
   batch_.clear();
-  call.op->batch_values(call.args.get(), &batch_);
+  g.op->batch_values(args, &batch_);
   if (g.cost != nullptr && batch_ == g.batch) return g;
   g.batch = batch_;
-  g.cost = std::make_shared<const Cost>(plan.cost(index));
-  std::string shape = call.op->shape(call.args.get());
+  g.cost = std::make_shared<const Cost>(g.op->cost(g.selection, args));
+  std::string shape = g.op->shape(args);
   if (shape != g.shape) g.shape = std::move(shape), g.row = kNone;
   return g;
 }

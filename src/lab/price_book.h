@@ -21,19 +21,19 @@ class PriceBook {
   /// the same batch_sources(). Most have none of these, which alone change from step to step, and are priced
   /// once.
   struct Group {
+    AnyOperator* op = nullptr;
+    Selection selection;
     std::shared_ptr<const Cost> cost;
     std::string kernel, shape, formats;
     std::vector<int64_t> batch;  // values that cost and shape are of
     size_t row = kNone;          // the caller's: where it keeps what it knows of this shape; kNone when new
-    size_t first = 0;            // the group's first call
   };
   static constexpr size_t kNone = ~size_t{0};
 
   explicit PriceBook(const StepPlan& plan);
-  /// What a call costs as the last step has left its counters, and its names. `plan` is the one that the book
-  /// was made of.
-  Group& price(const StepPlan& plan, size_t call);
-  /// The first call of each group whose cost may change from step to step: to price after every step, for a
+  /// What a call costs with these args, its own or AnyOperator::args_of_now() of them, and its names.
+  Group& price(size_t call, const void* args);
+  /// The first call of each group whose cost may change from step to step: to note after every step, for a
   /// look at all calls costs a miss of the cache each.
   const std::vector<size_t>& varying() const { return varying_; }
   /// The place in varying() of the call's group; kNone: its cost stays.

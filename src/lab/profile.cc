@@ -38,9 +38,9 @@ size_t Profiler::row(Collected& c, Key key, const AnyCall* call) {
   return found->second;
 }
 
-Profiler::Price Profiler::price(Collected& c, Planned& planned, const StepPlan& plan, size_t index) {
-  const AnyCall& call = plan.calls()[index].call;
-  PriceBook::Group& priced = planned.book.price(plan, index);
+Profiler::Price Profiler::price(Collected& c, Planned& planned, const AnyCall& call, size_t index,
+                                const void* args) {
+  PriceBook::Group& priced = planned.book.price(index, args);
   if (priced.row == PriceBook::kNone)
     priced.row = row(c, {call.op->name(), priced.kernel, priced.shape, priced.formats}, &call);
   return {priced.row, priced.cost};
@@ -62,10 +62,15 @@ void Profiler::on_step(const StepFacts& facts, const StepPlan& plan) {
     note.times.push_back({t.end_ns, static_cast<float>(t.meter.wait_ns),
                           static_cast<float>(t.meter.barrier_ns), static_cast<float>(t.meter.imbalance_ns),
                           static_cast<float>(t.meter.occupancy_ns)});
-  if (planned.steps++ == 0)
-    for (size_t i = 0; i < plan.calls().size(); ++i) planned.calls.push_back(price(c, planned, plan, i));
-  note.varied.reserve(planned.book.varying().size());
-  for (const size_t i : planned.book.varying()) note.varied.push_back(price(c, planned, plan, i));
+  if (planned.steps++ == 0) {
+    for (size_t i = 0; i < plan.calls().size(); ++i) {
+      const AnyCall& call = plan.calls()[i].call;
+      planned.calls.push_back(price(c, planned, call, i, call.args.get()));
+    }
+    for (const size_t i : planned.book.varying()) planned.varying.push_back(plan.calls()[i].call);
+  }
+  note.varied.reserve(planned.varying.size());
+  for (const AnyCall& call : planned.varying) note.varied.push_back(call.op->args_of_now(call.args.get()));
   noted_.push_back(std::move(note));
   constexpr size_t kMostNoted = 4096;  // of 300 calls each: 30 MB
   if (noted_.size() >= kMostNoted) add_up();
@@ -88,12 +93,16 @@ void Profiler::add(const NotedStep& note) {
   StepSlice slice{note.phase, note.begin_ns - note.paused_ns, note.end_ns - note.paused_ns, note.tokens, {}};
   if (keep_slices_) slice.calls.reserve(note.times.size());
   PriceBook& book = note.planned->book;
+  std::vector<Price> varied;
+  for (size_t v = 0; v < note.varied.size(); ++v)
+    varied.push_back(
+        price(c, *note.planned, note.planned->varying[v], book.varying()[v], note.varied[v].get()));
   int64_t before = note.calls_begin_ns, far_bytes = 0;
   std::vector<size_t> touched;
   for (size_t i = 0; i < note.times.size(); ++i) {
     const NotedTime& time = note.times[i];
     const size_t place = book.place_of(i);
-    const Price& call = place == PriceBook::kNone ? note.planned->calls[i] : note.varied[place];
+    const Price& call = place == PriceBook::kNone ? note.planned->calls[i] : varied[place];
     ProfileRow& r = c.phase.rows[call.row];
     ++r.calls;
     r.time_us += static_cast<double>(time.end_ns - before) / 1e3;

@@ -81,8 +81,8 @@ struct Profile {
   std::string date, commit, command;
 };
 
-/// Collects steps; attach to an engine, run, then finish(). After a step it notes times and prices one call
-/// of each group whose costs change, outside of the timed calls; all else is worked out in finish().
+/// Collects steps; attach to an engine, run, then finish(). After a step it notes times and the args of one
+/// call of each group whose costs change, outside of the timed calls; all else is worked out in finish().
 class Profiler final : public StepObserver {
  public:
   explicit Profiler(bool keep_slices = true) : keep_slices_(keep_slices) {}
@@ -115,7 +115,8 @@ class Profiler final : public StepObserver {
   /// A plan, in one phase.
   struct Planned {
     PriceBook book;
-    std::vector<Price> calls;  // as in the plan's first step: those that do not vary stand for all steps
+    std::vector<AnyCall> varying;  // the book's
+    std::vector<Price> calls;      // as in the plan's first step: those that do not vary stand for all steps
     int64_t steps = 0;
     std::vector<FarReading> readings;
     int64_t disturbed = 0;  // readings that were left out
@@ -130,14 +131,14 @@ class Profiler final : public StepObserver {
     Planned* planned = nullptr;
     Phase phase = Phase::kPrefill;
     int64_t tokens = 0, begin_ns = 0, calls_begin_ns = 0, end_ns = 0, paused_ns = 0;
-    std::vector<NotedTime> times;  // by call
-    std::vector<Price> varied;     // as the book's varying()
+    std::vector<NotedTime> times;                     // by call
+    std::vector<std::shared_ptr<const void>> varied;  // args as the book's varying() had them
   };
   struct Pause {
     int64_t end_ns = 0, all_ns = 0;  // of this one and those before it
   };
   size_t row(Collected& c, Key key, const AnyCall* call);  // its index, made when it is new
-  Price price(Collected& c, Planned& planned, const StepPlan& plan, size_t call);
+  Price price(Collected& c, Planned& planned, const AnyCall& call, size_t index, const void* args);
   void add_up();
   void add(const NotedStep& note);
   void pause_to_read(Planned& planned, const StepPlan& plan);

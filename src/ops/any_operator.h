@@ -65,9 +65,10 @@ class AnyOperator {
   virtual Result<double> get_param(const void* args, std::string_view name) const = 0;
   /// A count as it is, live or not; nullopt: there is none of that name.
   virtual std::optional<Count> count(const void* args, std::string_view name) const = 0;
-  /// Appends all that changes between two runs of a planned call: its counts as they are, and batch_key()
-  /// where the operator has one.
+  /// Appends all that changes between two runs of a planned call: its counts as they are, and its chunks.
   virtual void batch_values(const void* args, std::vector<int64_t>* out) const = 0;
+  /// A copy whose batch_values() stay what they are now, whatever the plan's next step sets.
+  virtual std::shared_ptr<const void> args_of_now(const void* args) const = 0;
   /// Appends where those come from, an address and a number each: two calls of one operator with the same
   /// sources have the same batch_values() at all times.
   virtual void batch_sources(const void* args, std::vector<std::pair<const void*, int64_t>>* out) const = 0;
@@ -79,9 +80,8 @@ class AnyOperator {
   /// Runs a selected kernel; arguments were checked.
   virtual Status run(const Selection& selection, Stream& stream, const void* args) const = 0;
   virtual const char* kernel_name(const Selection& selection) const = 0;
-  /// The same as long as scalars, counts and batch_key() are.
+  /// The same as long as scalars and batch_values() are.
   virtual Cost cost(const Selection& selection, const void* args) const = 0;
-  virtual uint64_t batch_key(const void* args) const = 0;
   virtual std::string shape(const void* args) const = 0;
 
   /// Null when the operator packs nothing on that target, or keeps the file's layout.

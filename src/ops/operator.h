@@ -191,11 +191,9 @@ struct Operator {
   std::function<bool(const A&)> choice_exists;
   Tolerance<A> tolerance;
   Pack<A> pack;
-  /// Of what the account knows of the real batch beside counts (chunks of attention), a number that changes
-  /// when it does: cost and row are worked out anew then. Null: there is nothing.
-  std::function<uint64_t(const A&)> batch_key;
-  /// Where it looks: calls with one source have one batch_key. Null: each call has a source of its own.
-  std::function<const void*(const A&)> batch_source;
+  /// Where the args hold what the account knows of the real batch beside counts: when it changes, cost and
+  /// row are worked out anew. Null: there is nothing.
+  std::shared_ptr<const std::vector<QueryChunk>> A::*chunks = nullptr;
   /// A key of this call's row in the account; null: the dims of the operands, joined.
   std::function<std::string(const A&)> shape_key;
   /// Calls whose operands lie in a core's own caches, on which `ridge probe` measures how fast the kernels

@@ -76,8 +76,7 @@ int64_t executed_attention(const A& a, int64_t rows, int64_t keys, int64_t score
 
 template <class A>
 void count_attention(Operator<A>* op) {
-  op->batch_key = [](const A& a) { return chunks_key(a); };
-  op->batch_source = [](const A& a) { return a.chunks.get(); };
+  op->chunks = &A::chunks;
   op->flops = [](const Dims& d) { return 4 * d["pairs"] * d["heads"] * d["head_dim"]; };
   const auto elements = [](const Dims& d) { return d["keys"] * d["kv_heads"] * d["head_dim"]; };
   const auto scales = [](const Dims& d) { return d["keys"] * d["kv_heads"]; };

@@ -78,14 +78,22 @@ class Registered final : public AnyOperator {
   }
   void batch_values(const void* args, std::vector<int64_t>* out) const override {
     for (const auto& c : op_.counts) out->push_back((as(args).*c.field).get());
-    if (op_.batch_key) out->push_back(static_cast<int64_t>(op_.batch_key(as(args))));
+    if (const auto* chunks = chunks_of(as(args)))
+      for (const QueryChunk& c : *chunks) out->insert(out->end(), {c.past, c.tokens});
+  }
+  std::shared_ptr<const void> args_of_now(const void* args) const override {
+    auto copy = std::make_shared<A>(as(args));
+    for (const auto& c : op_.counts) (*copy).*c.field = Count(((*copy).*c.field).get());
+    if (const auto* chunks = chunks_of(*copy))
+      (*copy).*op_.chunks = std::make_shared<const std::vector<QueryChunk>>(*chunks);
+    return copy;
   }
   void batch_sources(const void* args, std::vector<std::pair<const void*, int64_t>>* out) const override {
     for (const auto& c : op_.counts) {
       const Count& count = as(args).*c.field;
       out->emplace_back(count.live, count.live != nullptr ? 0 : count.value);
     }
-    if (op_.batch_key) out->emplace_back(op_.batch_source ? op_.batch_source(as(args)) : args, 0);
+    if (const auto* chunks = chunks_of(as(args))) out->emplace_back(chunks, 0);
   }
   Status check(const void* args) const override {
     Dims dims;
@@ -123,7 +131,6 @@ class Registered final : public AnyOperator {
     return s.kernel < 0 ? "reference" : kernels_[static_cast<size_t>(s.kernel)].name.c_str();
   }
   Cost cost(const Selection& selection, const void* args) const override;
-  uint64_t batch_key(const void* args) const override { return op_.batch_key ? op_.batch_key(as(args)) : 0; }
   std::string shape(const void* args) const override {
     return op_.shape_key ? op_.shape_key(as(args)) : default_shape_key(op_, as(args));
   }
@@ -173,6 +180,9 @@ class Registered final : public AnyOperator {
 
  private:
   static const A& as(const void* args) { return *static_cast<const A*>(args); }
+  const std::vector<QueryChunk>* chunks_of(const A& args) const {
+    return op_.chunks != nullptr ? (args.*op_.chunks).get() : nullptr;
+  }
   bool has_packed_operand(const A& args) const {
     return std::any_of(op_.operands.begin(), op_.operands.end(),
                        [&](const Operand<A>& o) { return (args.*o.field).layout != nullptr; });

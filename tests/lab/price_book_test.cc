@@ -9,22 +9,26 @@
 namespace ridge {
 namespace {
 
+PriceBook::Group& price(PriceBook& book, const StepPlan& plan, size_t call) {
+  return book.price(call, plan.calls()[call].call.args.get());
+}
+
 /// Compares a book kept over steps with the descriptions, after each step.
 struct Comparison final : StepObserver {
   void on_step(const StepFacts&, const StepPlan& plan) override {
     const auto [found, fresh_plan] = books.try_emplace(plan.id(), plan);
     PriceBook& book = found->second;
     std::vector<PriceBook::Group> varying;  // as of this step
-    for (const size_t i : book.varying()) varying.push_back(book.price(plan, i));
+    for (const size_t i : book.varying()) varying.push_back(price(book, plan, i));
     for (size_t i = 0; i < plan.calls().size(); ++i) {
       const PlannedCall& planned = plan.calls()[i];
       // Of a group, the call that is priced stands for all, and those that never change for all steps.
       const size_t place = book.place_of(i);
-      if (place == PriceBook::kNone && fresh_plan) constant[plan.id()].emplace(i, book.price(plan, i));
+      if (place == PriceBook::kNone && fresh_plan) constant[plan.id()].emplace(i, price(book, plan, i));
       const PriceBook::Group& stands =
           place == PriceBook::kNone ? constant[plan.id()].at(i) : varying.at(place);
       EXPECT_EQ(*stands.cost, plan.cost(i)) << planned.call.label;
-      PriceBook::Group& priced = book.price(plan, i);
+      PriceBook::Group& priced = price(book, plan, i);
       EXPECT_EQ(*priced.cost, plan.cost(i)) << planned.call.label;
       EXPECT_EQ(priced.shape, planned.call.op->shape(planned.call.args.get()));
       EXPECT_EQ(priced.kernel, planned.call.op->kernel_name(planned.selection));

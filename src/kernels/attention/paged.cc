@@ -41,14 +41,6 @@ int64_t visible_scores(const PagedAttention& a) {
   return a.q.dim(1) * pairs;
 }
 
-uint64_t chunks_key(const PagedAttention& a) {
-  if (a.chunks == nullptr) return 0;
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, by words
-  for (const QueryChunk& c : *a.chunks)
-    for (const int64_t word : {c.past, c.tokens}) hash = (hash ^ static_cast<uint64_t>(word)) * 0x100000001b3;
-  return hash;
-}
-
 std::string cpu_declines(const PagedAttention& a) {
   if (!a.q.rows_are_dense() || !a.o.rows_are_dense()) return "q or o has strides along head_dim: copy it";
   if (!a.k_pages.rows_are_dense() || !a.v_pages.rows_are_dense())

@@ -35,8 +35,6 @@ struct PagedAttention {
 int64_t tiled_scores(const PagedAttention& a, int64_t rows, int64_t keys);
 /// Scores that causality and window allow, over all heads.
 int64_t visible_scores(const PagedAttention& a);
-/// A hash of the chunks; 0 where they are unknown.
-uint64_t chunks_key(const PagedAttention& a);
 
 /// The keys that a query at `position` sees: [first, last). Nothing before position 0.
 struct KeyRange {
