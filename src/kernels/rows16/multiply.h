@@ -7,8 +7,8 @@
 // activations its own cache holds before, between and after the operators of a layer, and threads meet only
 // for the groups that they cannot share out evenly. Either way a tile comes from memory once a chunk and from
 // L2 for every later group, and its codes are unpacked once for the 16 tokens of a group. A row and token's
-// sum runs over k in order
-// in one lane, whatever the group, the tile or the thread: results depend on neither M nor the thread count.
+// sum runs over k in order in one lane, whatever the group, the tile or the thread: results depend on neither
+// M nor the thread count.
 
 #include <algorithm>
 
@@ -142,7 +142,8 @@ class Groups {
       const int64_t g = first + i / k_.steps(), step = i % k_.steps();
       const int64_t last_step = std::min(k_.steps(), step + end - i);
       with_width<K>(live(g), [&](auto width) {
-        k_.template pack<width>(token(g), live(g), step, last_step, group(g));
+        if (width > 1 || k_.packs_one_token())
+          k_.template pack<width>(token(g), live(g), step, last_step, group(g));
       });
       i += last_step - step;
     }
