@@ -55,6 +55,11 @@ Result<SessionOptions> CommonOptions::session() const {
     return invalid_argument("--page-size is ", page_size, ": use 1 to ", KvPool::kMostTokensOfPage,
                             " tokens");
   if (prefill_tokens < 1) return invalid_argument("--prefill-tokens is ", prefill_tokens, ": use 1 or more");
+  if (device == "cpu" && (without_graphs || without_look_ahead))
+    return invalid_argument(without_graphs ? "--no-graphs" : "--no-look-ahead",
+                            " is for a GPU: leave it out, or --device cuda");
+  if (device != "cpu" && !isa.empty())
+    return invalid_argument("--isa is for --device cpu, not ", device, ": leave it out");
   o.device.backend = device;
   o.device.cpu.threads = threads;
   RIDGE_TRY(apply_names({isa, activations, kv, without_fusions, assume_pre}, "--", &o));

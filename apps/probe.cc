@@ -57,6 +57,9 @@ void print(const Machine& m, const std::string& path) {
 
 Status run(const ProbeChoices& o) {
   ProbeOptions probe;
+  if (o.device != "cpu" && (o.threads > 0 || !o.isa.empty()))
+    return invalid_argument(o.threads > 0 ? "--threads" : "--isa", " is for --device cpu, not ", o.device,
+                            ": leave it out");
   probe.threads = o.threads;
   if (!o.isa.empty()) {
     RIDGE_ASSIGN(probe.isa, parse_isa(o.isa));
@@ -122,7 +125,7 @@ Result<Machine> machine_for(const std::string& path, Device& device) {
   if (!loaded.ok() && path.empty() && missing) {
     say(text(loaded.status().message(), "; measuring this machine first"));
     ProbeOptions probe;
-    probe.isa = device.target().isa;
+    probe.isa = device.target().isa, probe.threads = device.host_threads();
     loaded = probe_device(device, probe);
     RIDGE_TRY(loaded.status());
     if (disturbed(*loaded).empty() && !file.empty()) RIDGE_TRY(save_machine(file, *loaded));

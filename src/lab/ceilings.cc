@@ -6,11 +6,15 @@
 namespace ridge {
 
 Status check_ceilings(const Machine& machine, const Device& device, const std::string& name) {
-  const int threads = device.host_threads(), most = machine.by_threads.back().threads;
-  if (device.target().backend == "cpu" && threads > most)
-    return declined(name, " has ceilings of up to ", most, " threads, none of ", threads,
-                    ": measure it with as many ('ridge probe -t ", threads, " -o FILE') and give that file");
-  return {};
+  const int threads = device.host_threads();
+  if (device.target().backend != "cpu") return {};
+  std::string counts;
+  for (const ThreadCeilings& t : machine.by_threads) {
+    if (t.threads == threads) return {};
+    counts += text(counts.empty() ? "" : " and ", t.threads);
+  }
+  return declined(name, " has ceilings of ", counts, counts == "1" ? " thread" : " threads", ", none of ",
+                  threads, ": measure them with 'ridge probe -t ", threads, " -o FILE' and give that file");
 }
 
 void warn_if_disturbed(const Machine& machine) {

@@ -6,8 +6,8 @@
 
 namespace ridge {
 
-/// Refuses the ceilings of `name` where they are of fewer threads than `device` has: its limits would be too
-/// high. Errors: kDeclined with both numbers.
+/// Refuses the ceilings of `name` where none are of as many threads as `device` has: those of fewer would be
+/// too low, those of more too high. Errors: kDeclined with the counts.
 Status check_ceilings(const Machine& machine, const Device& device, const std::string& name);
 
 /// Logs a warning when other work ran while they were measured, which may make every verdict wrong.

@@ -16,7 +16,10 @@ namespace ridge {
 enum class Isa : uint8_t { none, scalar, avx2, avx512 };
 const char* isa_name(Isa isa);
 Result<Isa> parse_isa(std::string_view name);
-/// The widest set of which this processor has every extension that our kernels use.
+/// Ok where this processor has every extension that our kernels of that set use, and this build has them.
+/// Errors: kDeclined, naming the set and which of the two lacks it.
+Status check_isa(Isa isa);
+/// The widest set that check_isa() takes.
 Isa native_isa();
 
 /// What dispatch matches kernels against.

@@ -107,7 +107,7 @@ TEST(CApiProfile, ceilings_of_fewer_threads_than_the_models_are_refused) {
   w.prompt_tokens = 8, w.output_tokens = 2, w.machine_file = machine.path();
   char* json = nullptr;
   EXPECT_EQ(ridge_profile(model, &w, &json), RIDGE_DECLINED);
-  EXPECT_TRUE(says("up to 1 threads, none of 2"));
+  EXPECT_TRUE(says("ceilings of 1 thread, none of 2"));
   EXPECT_EQ(json, nullptr);
   ridge_model_destroy(model);
 }

@@ -92,6 +92,13 @@ class Refusals(Runs):
             for option in options:
                 self.refused((option[0] + " is ", "leave it out"), *command, *option)
 
+    def test_options_of_another_device_are_refused_by_name(self):
+        for option in ("--no-graphs", "--no-look-ahead"):
+            self.refused((option + " is for a GPU",), "run", self.model, "-p", "hi", option)
+        for option in (("--threads", "1"), ("--isa", "scalar")):
+            self.refused((option[0] + " is for --device cpu, not cuda",), "probe", "--device", "cuda", *option)
+        self.refused(("--isa is for --device cpu, not cuda",), "run", self.model, "-p", "hi", "--device", "cuda", "--isa", "scalar")
+
     def test_bench_prints_nothing_before_what_it_refuses(self):
         for wrong in (("--op", "zork"), ("--op", "all", "--shape", "1,2")):
             self.refused((wrong[-1] if "zork" in wrong else "--shape",), "bench", *wrong)

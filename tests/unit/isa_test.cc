@@ -8,17 +8,22 @@
 namespace ridge {
 const char* isa_name_of_small_build(Isa isa);
 Result<Isa> parse_isa_of_small_build(std::string_view name);
+Status check_isa_of_small_build(Isa isa);
 Isa native_isa_of_small_build();
 }  // namespace ridge
 
 #define isa_name isa_name_of_small_build
 #define parse_isa parse_isa_of_small_build
+#define check_isa check_isa_of_small_build
 #define native_isa native_isa_of_small_build
+#define processor_isa processor_isa_of_small_build
 #define RIDGE_KERNEL_ISAS "scalar"
 #include "runtime/isa.cc"
 #undef isa_name
 #undef parse_isa
+#undef check_isa
 #undef native_isa
+#undef processor_isa
 #undef RIDGE_KERNEL_ISAS
 
 namespace ridge {
@@ -35,6 +40,23 @@ TEST(InstructionSet, one_left_out_of_the_build_is_refused_naming_it_what_is_ther
   const auto scalar = parse_isa_of_small_build("scalar");
   ASSERT_TRUE(scalar.ok()) << scalar.status().message();
   EXPECT_EQ(*scalar, Isa::scalar);
+  EXPECT_EQ(native_isa_of_small_build(), Isa::scalar)
+      << "a device would call itself what it has no kernels of";
+}
+
+TEST(InstructionSet, a_device_is_not_made_with_one_that_is_not_here) {
+  CpuOptions options;
+  options.threads = 1;
+  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+    options.isa = isa;
+    const auto device = CpuDevice::create(options);
+    EXPECT_EQ(device.ok(), check_isa(isa).ok()) << isa_name(isa);
+    if (device.ok()) {
+      EXPECT_EQ((*device)->target().isa, isa);
+    } else {
+      EXPECT_EQ(device.status().message(), check_isa(isa).message());
+    }
+  }
 }
 
 TEST(InstructionSet, one_that_the_processor_lacks_or_nobody_knows_is_refused_by_name) {

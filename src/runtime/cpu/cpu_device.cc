@@ -8,9 +8,7 @@ namespace ridge {
 
 Result<std::unique_ptr<CpuDevice>> CpuDevice::create(const CpuOptions& options) {
   auto device = std::make_unique<CpuDevice>();
-  if (options.isa > native_isa())
-    return declined("instruction set ", isa_name(options.isa), ": this processor has ",
-                    isa_name(native_isa()), " at most");
+  if (options.isa != Isa::none) RIDGE_TRY(check_isa(options.isa));
   device->target_ = {"cpu", options.isa == Isa::none ? native_isa() : options.isa};
   const int cores = allowed_cores();
   RIDGE_ASSIGN(device->team_, ThreadTeam::create(options.threads == 0 ? cores : options.threads));
