@@ -4,7 +4,7 @@
 usage: advice.py [--ridge build/cpu/ridge] [--pairs NAME,…] [--scale 1] [-t 2] [--dry]
 
 A pair is one change of one setting of one workload: predicted from the account, then run against the original in blocks of
-original, changed, changed, original, on the same prompts and seeds. The machine is probed first. It takes 9 minutes, times
+original, changed, changed, original, on the same prompts and seeds. The machine is probed first. It takes 10 minutes, times
 --scale. --dry, or less than all pairs, writes nothing. Pairs: see PAIRS.
 """
 import argparse
@@ -30,11 +30,12 @@ PAIRS = {
     "mixed-activations": ("smollm2", "activations=int8", 35, "--prompt-tokens 128 --output-tokens 32 --activations f32 --kv f16"),
     "decode-threads": ("smollm2", "threads=1", 35, "--prompt-tokens 16 --output-tokens 128"),
     "prefill-chunk": ("smollm2", "prefill-chunk=32", 30, "--prompt-tokens 512 --output-tokens 1"),
+    "small-chunk": ("smollm2", "prefill-chunk=512", 30, "--prompt-tokens 512 --output-tokens 1 --prefill-tokens 32"),
     "prefill-fusion": ("smollm2", "fuse-add_rms_norm=off", 50, "--prompt-tokens 512 --output-tokens 1"),
     "long-past-kv": ("smollm2", "kv=q8", 60, "--prompt-tokens 768 --output-tokens 96"),
     "long-prompt-kv": ("smollm2", "kv=f32", 50, "--prompt-tokens 1024 --output-tokens 1"),
     "gemma-decode-activations": ("gemma3", "activations=f32", 40, "--prompt-tokens 16 --output-tokens 48"),
-    "gemma-threads": ("gemma3", "threads=1", 40, "--prompt-tokens 128 --output-tokens 32"),
+    "gemma-threads": ("gemma3", "threads=2", 40, "--prompt-tokens 128 --output-tokens 32 -t 1"),
     "batch-threads": ("smollm2", "threads=1", 40, "--prompt-tokens 32 --output-tokens 32 --batch 8"),
 }
 
@@ -55,9 +56,10 @@ def ridge(options, *arguments):
 def measure(name, options, machine, folder):
     """What ridge advise says of one pair: docs/json.md."""
     model, lever, seconds, workload = PAIRS[name]
+    if "-t " not in workload:
+        workload += f" -t {options.threads}"
     out = ridge(options, "advise", fetched(model), "--lever", lever, *workload.split(), "--budget", str(seconds * options.scale),
-                "--confidence", str(CONFIDENCE), "--machine", machine, "--score", os.path.join(folder, "score"), "-t",
-                str(options.threads), "--json")
+                "--confidence", str(CONFIDENCE), "--machine", machine, "--score", os.path.join(folder, "score"), "--json")
     return json.loads(out)
 
 

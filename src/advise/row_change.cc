@@ -55,9 +55,15 @@ double paced_us(const Machine& m, const ProfileRow& r, const RowChange& c, int64
   return n * kernel_us(m, {r.op, "", c.formats, c.pace_dims}, pace_work(c.cost) / n, c.threads);
 }
 
+double each_call(const Verdict& v) {
+  return v.loss(Loss::kLaunch) + v.loss(Loss::kBarrier) + v.loss(Loss::kHostGap);
+}
+/// What threads had not to do while others worked: shares of the work, however many calls it comes in.
+double shares(const Verdict& v) {
+  return v.loss(Loss::kOccupancy) + v.loss(Loss::kTail) + v.loss(Loss::kImbalance);
+}
 double metered(const Verdict& v) {
-  return v.loss(Loss::kLaunch) + v.loss(Loss::kOccupancy) + v.loss(Loss::kTail) + v.loss(Loss::kImbalance) +
-         v.loss(Loss::kWait) + v.loss(Loss::kBarrier) + v.loss(Loss::kHostGap);
+  return each_call(v) + shares(v) + v.loss(Loss::kWait);
 }
 double modelled(const Verdict& v) {
   return v.limit_us + v.loss(Loss::kShape) + v.loss(Loss::kConversion);
@@ -94,13 +100,19 @@ Interval changed_time(const Profile& p, const ProfilePhase& phase, const Profile
   // One thread meets nobody. But what looks like waiting for the others may be the machine being busy, which
   // delays each thread by itself: then a share by threads stays.
   const bool alone = c.threads == 1 && p.threads > 1;
-  const double kept = metered(row.verdict) * (alone ? 0 : c.calls_ratio);
+  const double wait = row.verdict.loss(Loss::kWait);
+  const double kept = alone ? 0
+                            : each_call(row.verdict) * c.calls_ratio + shares(row.verdict) +
+                                  wait * std::min(1.0, c.calls_ratio);
   const double rest = row.time_us - metered(row.verdict);
   Interval t{will + kept + (rest - now), 0, 0};
   t.high = t.low;
   const auto include = [&](double us) { t.low = std::min(t.low, us), t.high = std::max(t.high, us); };
   if (now > 0) include(rest * will / now + kept);
   if (alone) include(t.high + metered(row.verdict) / p.threads);
+  // Threads wait to be woken, once a call, and for a core that something else has, which takes its share of
+  // any time.
+  if (!alone) include(t.high + wait * std::abs(1 - c.calls_ratio));
   if (c.other_kernel && !known) {
     const Interval comparable = by_attainment(phase, row, then.limit_us);
     include(comparable.low), include(comparable.high);
