@@ -35,6 +35,13 @@ if(RIDGE_CUDA)
     set_tests_properties(must_not_compile.${name} PROPERTIES LABELS tools TIMEOUT 300)
   endforeach()
 endif()
+foreach(program report_test lab_test)  # by file, or joined by folder
+  if(TARGET ${program} AND NOT RIDGE_SANITIZE)
+    add_test(NAME tools.report_in_a_browser COMMAND ${PROJECT_SOURCE_DIR}/tests/lab/report_screenshot.sh --test
+      $<TARGET_FILE:${program}> ${PROJECT_BINARY_DIR}/report_example.html ${PROJECT_BINARY_DIR}/report_pictures)
+    set_tests_properties(tools.report_in_a_browser PROPERTIES LABELS tools TIMEOUT 300 SKIP_RETURN_CODE 77)
+  endif()
+endforeach()
 # The guide and the README, followed to the letter. The guide builds a copy: quick with the compiler cache.
 add_test(NAME guide.readme COMMAND ${PROJECT_SOURCE_DIR}/tests/guide/readme_test.sh ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR})
 set_tests_properties(guide.readme PROPERTIES LABELS tools TIMEOUT 300)

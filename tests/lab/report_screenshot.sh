@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
 # Loads a report page in headless Chromium, light and dark, wide and narrow: fails on a console message, a blocked
-# or attempted request or an empty picture, and leaves the pictures to be looked at.
+# or attempted request or an empty picture, and leaves the pictures to be looked at. Without Chromium it ends with 77.
 # usage: report_screenshot.sh PAGE.html [FOLDER]
+#        report_screenshot.sh --test PROGRAM PAGE.html FOLDER    the page of tests/lab/report_test.cc, which PROGRAM holds
 set -euo pipefail
+if [ "${1:-}" = --test ]; then
+  RIDGE_REPORT_EXAMPLE=$3 "$2" --gtest_filter=Report.is_written_where_asked
+  shift 2
+fi
 page=${1:?usage: report_screenshot.sh PAGE.html [FOLDER]}
 folder=${2:-$(mktemp -d)}
 page=$(realpath "$page")
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || {
   echo "report_screenshot: needs Chromium: apt-get install chromium" >&2
-  exit 2
+  exit 77
 }
 mkdir -p "$folder"
 scratch=$(mktemp -d)
