@@ -73,6 +73,10 @@ Status launch_with(cudaLaunchAttribute* attributes, unsigned count, cudaStream_t
     ++count;
   }
   config.numAttrs = count;
+  if (g_launch_notes != nullptr)
+    RIDGE_TRY(note_launch(reinterpret_cast<const void*>(kernel), name,
+                          int64_t{shape.grid.x} * shape.grid.y * shape.grid.z,
+                          int64_t{shape.block.x} * shape.block.y * shape.block.z, shape.shared_bytes));
   return cuda_status(cudaLaunchKernelEx(&config, kernel, arguments...), name);
 }
 

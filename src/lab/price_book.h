@@ -25,8 +25,9 @@ class PriceBook {
     Selection selection;
     std::shared_ptr<const Cost> cost;
     std::string kernel, shape, formats;
-    std::vector<int64_t> batch;  // values that cost and shape are of
-    size_t row = kNone;          // the caller's: where it keeps what it knows of this shape; kNone when new
+    std::vector<KernelLaunch> launches;  // of the plan's first run
+    std::vector<int64_t> batch;          // values that cost and shape are of
+    size_t row = kNone;  // the caller's: where it keeps what it knows of this shape; kNone when new
   };
   static constexpr size_t kNone = ~size_t{0};
 

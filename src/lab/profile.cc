@@ -41,8 +41,11 @@ size_t Profiler::row(Collected& c, Key key, const AnyCall* call) {
 Profiler::Price Profiler::price(Collected& c, Planned& planned, const AnyCall& call, size_t index,
                                 const void* args) {
   PriceBook::Group& priced = planned.book.price(index, args);
-  if (priced.row == PriceBook::kNone)
+  if (priced.row == PriceBook::kNone) {
     priced.row = row(c, {call.op->name(), priced.kernel, priced.shape, priced.formats}, &call);
+    ProfileRow& r = c.phase.rows[priced.row];
+    if (r.launches.empty()) r.launches = priced.launches;
+  }
   return {priced.row, priced.cost};
 }
 

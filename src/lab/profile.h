@@ -30,6 +30,7 @@ struct ProfileRow {
   Cost cost;  // of all calls
   Occasion occasion;
   Verdict verdict;
+  std::vector<KernelLaunch> launches = {};  // of one call; empty on devices that tell none
 };
 
 /// What memory gave while a phase ran, beside what the machine file says of as many bytes between two uses.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/print_to.h"
 #include "lab/profile.h"
@@ -34,6 +35,16 @@ Json row_json(const ProfileRow& r) {
   if (r.verdict.defect) j["defect"] = defect_text(r.verdict);
   for (int l = 0; l < kLosses; ++l)
     j["loss_us"][loss_name(static_cast<Loss>(l))] = r.verdict.loss_us[static_cast<size_t>(l)];
+  for (const KernelLaunch& k : r.launches)
+    j["launches"].push_back({{"kernel", k.kernel},
+                             {"blocks", k.blocks},
+                             {"threads", k.threads},
+                             {"registers", k.registers},
+                             {"static_shared_bytes", k.static_shared_bytes},
+                             {"dynamic_shared_bytes", k.dynamic_shared_bytes},
+                             {"local_bytes", k.local_bytes},
+                             {"blocks_fitting", k.blocks_fitting},
+                             {"occupancy", k.occupancy}});
   return j;
 }
 
@@ -44,6 +55,22 @@ Json drift_json(const Drift& d, int threads) {
     j["machine_read_gbs"] = d.file / 1e9;
   if (d.flops_now > 0) j["f32_gflops"] = d.flops_now / 1e9, j["machine_f32_gflops"] = d.flops_file / 1e9;
   return j;
+}
+
+/// What the launches of the rows take, a line each; nothing on devices that do not tell.
+void launches_text(std::string& out, const std::vector<const ProfileRow*>& rows) {
+  bool first = true;
+  for (const ProfileRow* r : rows)
+    for (const KernelLaunch& k : r->launches) {
+      if (std::exchange(first, false))
+        print_to(out, "  %-18s %-30s %-26s %8s %7s %5s %8s %8s %7s %9s %6s\n", "launches of", "shape",
+                 "kernel", "blocks", "threads", "regs", "static B", "dyn. B", "local B", "blocks/SM", "occ.");
+      print_to(out, "  %-18s %-30s %-26s %8lld %7lld %5d %8lld %8lld %7lld %9d %5.1f%%\n", r->op.c_str(),
+               r->shape.c_str(), k.kernel.c_str(), static_cast<long long>(k.blocks),
+               static_cast<long long>(k.threads), k.registers, static_cast<long long>(k.static_shared_bytes),
+               static_cast<long long>(k.dynamic_shared_bytes), static_cast<long long>(k.local_bytes),
+               k.blocks_fitting, 100 * k.occupancy);
+    }
 }
 
 void phase_text(std::string& out, const ProfilePhase& p, int threads, bool color) {
@@ -73,6 +100,7 @@ void phase_text(std::string& out, const ProfilePhase& p, int threads, bool color
              r->verdict.limit_us / n, bound_name(r->verdict.bound), 100 * r->verdict.attainment,
              r->verdict.defect ? "!" : " ", rest.c_str());
   }
+  launches_text(out, rows);
   print_to(out, "  step: limit %.1f %%", 100 * p.limit_us() / p.wall_us);
   for (int l = 0; l < kLosses; ++l)
     if (const double us = p.loss_us(static_cast<Loss>(l)); us != 0)

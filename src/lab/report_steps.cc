@@ -164,6 +164,34 @@ std::string byte_table(const ProfilePhase& phase, const std::vector<NamedRow>& r
   return out + "</tbody></table></div></details>";
 }
 
+std::string launch_table(const ProfilePhase& phase, const std::vector<NamedRow>& rows) {
+  std::string body;
+  for (const NamedRow& n : rows) {
+    if (n.phase != &phase) continue;
+    for (const KernelLaunch& k : n.row->launches) {
+      body += "<tr>";
+      cell(body, n.id, true), cell(body, escaped(n.row->op), true), cell(body, escaped(k.kernel), true);
+      cell(body, text(k.blocks, " × ", k.threads)), cell(body, text(k.registers));
+      cell(body, text(k.static_shared_bytes, " + ", k.dynamic_shared_bytes)), cell(body, text(k.local_bytes));
+      cell(body, text(k.blocks_fitting)), cell(body, percent(k.occupancy));
+      body += "</tr>";
+    }
+  }
+  if (body.empty()) return "";
+  std::string out = text(
+      "<details><summary>Launches: registers, shared memory, spills, occupancy</summary><div "
+      "class=\"scroll\" "
+      "tabindex=\"0\" role=\"region\" aria-label=\"Launches of ",
+      phase_name(phase.phase),
+      "\"><table><caption>Launches of one call. Local bytes of a thread: spilled registers, and arrays; "
+      "occupancy: warps of the blocks that fit on a multiprocessor and exist</caption><thead><tr>");
+  for (const char* h : {"", "operator", "kernel"}) out += heading(h, true);
+  for (const char* h : {"blocks × threads", "registers", "shared bytes, static + dynamic", "local bytes",
+                        "blocks that fit", "occupancy"})
+    out += heading(h);
+  return out + "</tr></thead><tbody>" + body + "</tbody></table></div></details>";
+}
+
 }  // namespace
 
 std::string phase_bars(const Profile& profile, const ProfilePhase& phase) {
@@ -200,7 +228,8 @@ std::string phase_bars(const Profile& profile, const ProfilePhase& phase) {
 }
 
 std::string operator_tables(const ProfilePhase& phase, const std::vector<NamedRow>& rows) {
-  return main_table(phase, rows) + loss_table(phase, rows) + byte_table(phase, rows);
+  return main_table(phase, rows) + loss_table(phase, rows) + byte_table(phase, rows) +
+         launch_table(phase, rows);
 }
 
 }  // namespace ridge::report

@@ -210,7 +210,7 @@ Status StepPlan::finish(const PlanOptions& options) {
   graphs_ = options.graphs;
   for (auto& [name, t] : named_) rebase(t);
   int64_t workspace = 0;
-  for (auto& [call, selection] : calls_) {
+  for (auto& [call, selection, launches] : calls_) {
     for_each_operand(call, [&](Tensor& t, const OperandInfo&) { rebase(t); });
     RIDGE_TRY(call.op->check(call.args.get()).within(call.label));
     auto selected = call.op->select(device_->target(), call.args.get());
@@ -287,11 +287,20 @@ Status StepPlan::replay(Stream& stream, std::unique_ptr<Graph>* graph, bool stam
   return stream.launch(**graph);
 }
 
+Status StepPlan::run_call(Stream& stream, size_t index) {
+  PlannedCall& planned = calls_[index];
+  const AnyCall& call = planned.call;
+  const bool first = runs_ == 0;
+  if (first) planned.launches.clear(), stream.note_launches(&planned.launches);
+  const Status done = call.op->run(planned.selection, stream, call.args.get());
+  if (first) stream.note_launches(nullptr);
+  return done.ok() ? done : done.within(call.op->name()).within(call.label);
+}
+
 Status StepPlan::run_stamped(Stream& stream) {
   for (size_t c = 0; c < calls_.size(); ++c) {
-    const auto& [call, selection] = calls_[c];
     stream.stamp_next(static_cast<int64_t>(c));
-    RIDGE_TRY(call.op->run(selection, stream, call.args.get()).within(call.op->name()).within(call.label));
+    RIDGE_TRY(run_call(stream, c));
   }
   return stream.stamp_now(static_cast<int64_t>(calls_.size()));
 }
@@ -323,12 +332,11 @@ Status StepPlan::run_calls(Stream& stream, std::vector<CallTime>* times,
   Status failed;
   int64_t rounds = 0;
   for (size_t c = 0; c < calls_.size() && failed.ok(); ++c) {
-    const auto& [call, selection] = calls_[c];
     failed = check_stop();
     if (!failed.ok()) break;
-    failed = call.op->run(selection, stream, call.args.get()).within(call.op->name()).within(call.label);
+    failed = run_call(stream, c);
     if (after && failed.ok()) {
-      failed = stream.synchronize().within(call.label);
+      failed = stream.synchronize().within(calls_[c].call.label);
       after(c);
     }
     if (times == nullptr) continue;

@@ -23,10 +23,12 @@ struct PlanOptions {
 /// When an output reaches the host.
 enum class Fetch : uint8_t { kAlways, kAsked };
 
-/// A call after finish(): which kernel runs it.
+/// A call after finish(): which kernel runs it, and after the first run how that is launched, on devices that
+/// tell.
 struct PlannedCall {
   AnyCall call;
   Selection selection;
+  std::vector<KernelLaunch> launches = {};
 };
 
 /// What a metered run learns of one call: an operator's time is its end less the end of the call before it.
@@ -124,6 +126,7 @@ class StepPlan {
   void rebase(Tensor& t);
   Status run_calls(Stream& stream, std::vector<CallTime>* times, const std::function<void(size_t)>& after);
   Status run_stamped(Stream& stream);
+  Status run_call(Stream& stream, size_t call);
   Status replay(Stream& stream, std::unique_ptr<Graph>* graph, bool stamped);
 
   Device* device_;

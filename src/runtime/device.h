@@ -39,6 +39,18 @@ struct StreamMeter {
   double occupancy_ns = 0;  // share of the device's threads that had no work, in time of the slowest
 };
 
+/// What one kernel launch of a call takes of a multiprocessor, by the device's own report.
+struct KernelLaunch {
+  std::string kernel;
+  int64_t blocks = 0, threads = 0;                            // of the launch; of a block
+  int registers = 0;                                          // a thread
+  int64_t static_shared_bytes = 0, dynamic_shared_bytes = 0;  // a block
+  int64_t local_bytes = 0;  // a thread: registers spilled to memory, and arrays that lie there
+  int blocks_fitting = 0;   // on one multiprocessor, by registers, shared memory and threads
+  double occupancy = 0;     // warps of the blocks that fit and exist, of those it can hold
+  bool operator==(const KernelLaunch&) const = default;
+};
+
 /// A place in a stream's queue that the host can wait for.
 class Event {
  public:
@@ -93,6 +105,10 @@ class Stream {
   virtual int64_t metered_until() const { return 0; }
   /// Of the rounds [first, last) noted since metering was last switched on.
   virtual StreamMeter meter(int64_t, int64_t) const { return {}; }
+
+  /// Until null is given: adds each launch of calls that this thread queues. Slow: for a first run, not for
+  /// steps. Devices without launches add nothing.
+  virtual void note_launches(std::vector<KernelLaunch>*) {}
 
   /// Names what is queued until the matching close_range, for profilers of the device's maker.
   virtual void open_range(const char*) {}

@@ -190,6 +190,28 @@ TEST_F(NullBackend, times_of_calls_are_the_devices_own_and_sum_to_the_step) {
   }
 }
 
+TEST_F(NullBackend, launches_are_asked_for_in_the_first_run_of_a_plan_alone) {
+  struct Launches final : StepObserver {
+    void on_step(const StepFacts&, const StepPlan& plan) override {
+      ++steps;
+      for (const PlannedCall& c : plan.calls()) {
+        ASSERT_EQ(c.launches.size(), 1u) << c.call.label << " after step " << steps;
+        EXPECT_EQ(c.launches[0].registers, 7);
+      }
+    }
+    void on_stage(int64_t, Stage, int64_t, int64_t) override {}
+    int steps = 0;
+  };
+  for (const bool stamps : {false, true}) {
+    NullStream::stamps_on = stamps, NullStream::records = true;
+    NullEngine null({});
+    Launches launches;
+    null.engine->set_observer(&launches);
+    EXPECT_EQ(null.run({request({1, 2, 3}, 6)}).at(1), chain({1, 2, 3}, 6));
+    EXPECT_EQ(launches.steps, 6);
+  }
+}
+
 TEST_F(NullBackend, a_cancelled_request_leaves_the_step_in_flight_alone) {
   NullStream::records = true;
   NullEngine null({});

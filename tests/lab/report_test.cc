@@ -60,6 +60,32 @@ TEST(Report, every_operator_row_is_on_the_roofline_and_can_be_reached_by_keyboar
   }
 }
 
+TEST(Report, launches_are_shown_where_the_device_tells_them_in_every_form) {
+  Profile p = example_profile();
+  EXPECT_EQ(count(report_html(p, nullptr), "Launches of"), 0u);
+  EXPECT_EQ(count(profile_text(p, false), "launches of"), 0u);
+  EXPECT_EQ(count(profile_json(p), "\"launches\""), 0u);
+  p.phases[1].rows[0].launches = {{.kernel = "rows_kernel",
+                                   .blocks = 264,
+                                   .threads = 128,
+                                   .registers = 168,
+                                   .static_shared_bytes = 1040,
+                                   .dynamic_shared_bytes = 103424,
+                                   .local_bytes = 24,
+                                   .blocks_fitting = 2,
+                                   .occupancy = 0.125},
+                                  {.kernel = "join_kernel", .registers = 31}};
+  const std::string page = report_html(p, nullptr), json = profile_json(p), lines = profile_text(p, false);
+  for (const char* part : {">rows_kernel<", ">264 × 128<", ">168<", ">1040 + 103424<", ">24<", ">12.5 %<"})
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  for (const char* part : {"\"registers\": 168", "\"static_shared_bytes\": 1040", "\"blocks_fitting\": 2",
+                           "\"dynamic_shared_bytes\": 103424", "\"local_bytes\": 24", "\"occupancy\": 0.125",
+                           "\"kernel\": \"join_kernel\""})
+    EXPECT_NE(json.find(part), std::string::npos) << part;
+  for (const char* part : {"rows_kernel", " 168 ", " 103424 ", " 12.5%", "join_kernel"})
+    EXPECT_NE(lines.find(part), std::string::npos) << part << " is not in\n" << lines;
+}
+
 TEST(Report, asks_for_nothing_from_outside) {
   const std::string page = example_page();
   for (const char* reference :

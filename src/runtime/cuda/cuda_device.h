@@ -63,6 +63,8 @@ class CudaStream final : public Stream {
   Status stamp_now(int64_t index) override;
   Status read_stamps(std::vector<int64_t>* stamps) override;
 
+  void note_launches(std::vector<KernelLaunch>* launches) override;
+
   void open_range(const char* name) override;
   void close_range() override;
 

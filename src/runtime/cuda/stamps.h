@@ -6,14 +6,22 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "base/status.h"
+#include "runtime/device.h"
 
 namespace ridge {
 
 /// Where the next launch of this thread writes its stamp, or null; each launch takes it away, so that a call
 /// of several launches stamps its first.
 inline thread_local uint64_t* g_next_stamp = nullptr;
+
+/// Where launches of this thread are noted, or null.
+inline thread_local std::vector<KernelLaunch>* g_launch_notes = nullptr;
+/// Adds one to g_launch_notes, of what the driver reports of the kernel.
+Status note_launch(const void* kernel, const char* name, int64_t blocks, int64_t threads,
+                   int64_t dynamic_shared_bytes);
 
 /// A launch that stamps and does nothing else. Defined in device/stamp_cuda.cu, where kernels may be.
 Status launch_stamp(cudaStream_t stream);
