@@ -1,5 +1,6 @@
 // ridge probe: measures this machine's ceilings and keeps them.
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -26,9 +27,12 @@ void print(const Machine& m, const std::string& path) {
   if (const std::string why = disturbed(m); !why.empty())
     std::printf("other work ran (%s): figures may be too low; probe again on an idle machine\n", why.c_str());
   for (const ThreadCeilings& t : m.by_threads) {
-    std::printf("\n%d thread%s: f32 %.0f, bf16 %.0f GFLOP/s, int8 %.0f Gop/s, barrier %.2f us\n", t.threads,
-                t.threads == 1 ? "" : "s", t.flops[0] / 1e9, t.flops[1] / 1e9, t.flops[3] / 1e9,
-                t.barrier_us);
+    std::string peaks;
+    for (int e = 0; e < kEngines; ++e)
+      if (const double flops = t.flops[static_cast<size_t>(e)]; flops > 0)
+        peaks += text(engine_name(static_cast<Engine>(e)), " ", std::llround(flops / 1e9), ", ");
+    std::printf("\n%d thread%s, GFLOP/s: %sbarrier %.2f us\n", t.threads, t.threads == 1 ? "" : "s",
+                peaks.c_str(), t.barrier_us);
     std::printf("  %-12s %8s %8s %8s  GB/s\n", "working set", "read", "write", "copy");
     for (const BandwidthPoint& p : t.curve)
       std::printf("  %-12s %8.1f %8.1f %8.1f\n", bytes_text(double(p.bytes)).c_str(), p.read, p.write,

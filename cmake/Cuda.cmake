@@ -30,7 +30,7 @@ function(ridge_cuda_library)
   file(GLOB runtime CONFIGURE_DEPENDS src/runtime/cuda/*.cc)
   target_sources(ridge PRIVATE ${kernels} ${runtime})
   target_compile_options(ridge PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${RIDGE_CUDA_FLAGS}>")
-  target_link_libraries(ridge PUBLIC CUDA::cudart_static)
+  target_link_libraries(ridge PUBLIC CUDA::cudart_static ${CMAKE_DL_LIBS})
 endfunction()
 
 function(ridge_gpu_bench)

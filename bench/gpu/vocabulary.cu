@@ -1,11 +1,13 @@
 // The device vocabulary, one check each: what a wrapper does, on values that a wrong one would change.
 
 #include <cmath>
+#include <type_traits>
 
 #include "device/convert.cuh"
 #include "device/launch.cuh"
 #include "device/mma.cuh"
 #include "device/reduce.cuh"
+#include "device/wgmma_bytes.cuh"
 #include "harness.h"
 
 namespace ridge::bench {
@@ -165,6 +167,62 @@ void check_convert(Session& session, const char* name) {
                 0);
 }
 
+/// d[64, 64] = a[64, 128] b[64, 128]^T of one warpgroup, bytes.
+template <class Sum>
+__global__ __launch_bounds__(128) void try_wgmma_bytes(const uint4* a, const uint4* b, Sum* d) {
+  __shared__ __align__(1024) unsigned char tiles[2 * 8192];
+  for (int i = threadIdx.x; i < 512; i += 128) {
+    const uint32_t at = device::swizzle_128(i / 8, i % 8);
+    *reinterpret_cast<uint4*>(tiles + at) = a[i], *reinterpret_cast<uint4*>(tiles + 8192 + at) = b[i];
+  }
+  ptx::fence_proxy_async();
+  __syncthreads();
+  const uint32_t shared = ptx::shared_address(tiles);
+  Sum sums[32] = {};
+  ptx::wgmma_fence();
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const uint64_t left = device::matrix_descriptor(shared + k * 32),
+                   right = device::matrix_descriptor(shared + 8192 + k * 32);
+    if constexpr (std::is_same_v<Sum, float>)
+      ptx::wgmma_m64n64k32_e4m3(sums, left, right);
+    else
+      ptx::wgmma_m64n64k32_s8(sums, left, right);
+  }
+  ptx::wgmma_commit();
+  ptx::wgmma_wait<0>();
+  const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < 32; ++i) d[(row + (i >> 1 & 1) * 8) * 64 + (i >> 2) * 8 + column + (i & 1)] = sums[i];
+}
+
+/// Every sum is a whole number that both types hold exactly.
+template <class Sum>
+void check_wgmma_bytes(Session& session, const char* name) {
+  constexpr bool kFp8 = std::is_same_v<Sum, float>;
+  constexpr uint8_t kFp8Bits[8] = {0x00, 0x38, 0x40, 0x44, 0x48, 0xb8, 0xc0, 0xc4};
+  constexpr int kFp8Values[8] = {0, 1, 2, 3, 4, -1, -2, -3};
+  std::vector<uint8_t> bytes(2 * 8192);
+  std::vector<int> values(bytes.size());
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const uint32_t x = static_cast<uint32_t>(i * 2654435761u) >> 13;
+    bytes[i] = kFp8 ? kFp8Bits[x & 7] : static_cast<uint8_t>(x);
+    values[i] = kFp8 ? kFp8Values[x & 7] : static_cast<int8_t>(x);
+  }
+  DeviceBlock in(2 * 8192), out(64 * 64 * 4);
+  must(cudaMemcpy(in.data, bytes.data(), bytes.size(), cudaMemcpyHostToDevice), "upload");
+  try_wgmma_bytes<Sum><<<1, 128>>>(in.as<uint4>(), in.as<uint4>() + 512, out.as<Sum>());
+  const auto got = host_of<Sum>(out, 64 * 64);
+  double wrong = 0;
+  for (size_t m = 0; m < 64; ++m)
+    for (size_t n = 0; n < 64; ++n) {
+      int64_t want = 0;
+      for (size_t k = 0; k < 128; ++k) want += values[m * 128 + k] * values[8192 + n * 128 + k];
+      wrong += got[m * 64 + n] != static_cast<Sum>(want);
+    }
+  session.check(wrong == 0, std::string("wgmma on bytes, ") + name, wrong, 0);
+}
+
 }  // namespace
 
 void check_vocabulary(Session& session) {
@@ -184,6 +242,7 @@ void check_vocabulary(Session& session) {
     wrong += got[i] != ((i ^ 1) & 1 ? words[4 * (i ^ 1)] * 3 : 0) + words[4 * (i ^ 3) + 1];
   session.check(wrong == 0, "cp.async copies or zeroes, cp.async.bulk completes its mbarrier", wrong, 0);
   check_mma<bf16>(session, "bf16"), check_mma<f16>(session, "f16");
+  check_wgmma_bytes<float>(session, "e4m3"), check_wgmma_bytes<int32_t>(session, "s8");
   check_convert<float>(session, "f32"), check_convert<bf16>(session, "bf16"),
       check_convert<f16>(session, "f16");
   try_reduce<<<1, 256>>>(out.as<float>());

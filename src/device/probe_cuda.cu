@@ -9,7 +9,9 @@
 #include "device/convert.cuh"
 #include "device/launch.cuh"
 #include "device/mma.cuh"
+#include "device/wgmma_bytes.cuh"
 #include "machine/machine.h"
+#include "runtime/cuda/card_state.h"
 #include "runtime/cuda/cuda_device.h"
 
 namespace ridge {
@@ -59,34 +61,62 @@ __global__ __launch_bounds__(kThreads) void probe_copy(uint4* to, const uint4* f
     }
 }
 
-/// The matrix pipe fed from shared memory that stays as it is: 4 warpgroups of 64 x 64 x 16 steps an SM.
+// What the matrix pipe is measured on: an element made of random bits, and a step of 32 bytes along k.
+template <class T>
+struct HalfWords {
+  using Element = T;
+  using Sum = float;
+  static constexpr int kDepth = 16;
+  static __device__ T element(uint32_t x) {
+    return device::from_float<T>(static_cast<float>(static_cast<int32_t>(x)) * 0x1p-32f);
+  }
+  static __device__ void step(float (&d)[32], uint64_t a, uint64_t b) { device::wgmma_m64n64k16<T>(d, a, b); }
+};
+struct Fp8 {
+  using Element = uint8_t;
+  using Sum = float;
+  static constexpr int kDepth = 32;
+  static __device__ uint8_t element(uint32_t x) { return x >> 24 & 0xfe; }  // E4M3, but no NaN
+  static __device__ void step(float (&d)[32], uint64_t a, uint64_t b) {
+    device::ptx::wgmma_m64n64k32_e4m3(d, a, b);
+  }
+};
+struct Int8 {
+  using Element = uint8_t;
+  using Sum = int32_t;
+  static constexpr int kDepth = 32;
+  static __device__ uint8_t element(uint32_t x) { return x >> 24; }
+  static __device__ void step(int32_t (&d)[32], uint64_t a, uint64_t b) {
+    device::ptx::wgmma_m64n64k32_s8(d, a, b);
+  }
+};
+
+/// The matrix pipe fed from shared memory that stays as it is: 4 warpgroups of steps of 64 x 64 an SM.
 template <class T>
 __global__ __launch_bounds__(512) void probe_matrix(int rounds, float* sink) {
-  extern __shared__ __align__(1024) unsigned char tiles[];  // 4 warpgroups x (a, b) of 64 x 64
-  T* const elements = reinterpret_cast<T*>(tiles);
-  for (int i = threadIdx.x; i < 4 * 2 * 4096; i += 512) {
-    const uint32_t x = (i * 2654435761u) ^ (i >> 3);
-    elements[i] = device::from_float<T>(static_cast<float>(static_cast<int32_t>(x)) * 0x1p-32f);
-  }
+  extern __shared__ __align__(1024) unsigned char tiles[];  // 4 warpgroups x (a, b) of 64 rows of 128 bytes
+  auto* const elements = reinterpret_cast<typename T::Element*>(tiles);
+  for (int i = threadIdx.x; i < 4 * 2 * 8192 / static_cast<int>(sizeof(typename T::Element)); i += 512)
+    elements[i] = T::element((i * 2654435761u) ^ (i >> 3));
   device::ptx::fence_proxy_async();
   __syncthreads();
   const uint32_t a = device::ptx::shared_address(tiles) + (threadIdx.x / 128) * 2 * 8192, b = a + 8192;
-  float d[32] = {};
+  typename T::Sum d[32] = {};
   for (int r = 0; r < rounds; ++r) {
     device::ptx::wgmma_fence();
 #pragma unroll
     for (int k = 0; k < 4; ++k)
-      device::wgmma_m64n64k16<T>(d, device::matrix_descriptor(a + k * 32),
-                                 device::matrix_descriptor(b + k * 32));
+      T::step(d, device::matrix_descriptor(a + k * 32), device::matrix_descriptor(b + k * 32));
     device::ptx::wgmma_commit();
     device::ptx::wgmma_wait<0>();
   }
   float sum = 0;
 #pragma unroll
-  for (int i = 0; i < 32; ++i) sum += d[i];
+  for (int i = 0; i < 32; ++i) sum += static_cast<float>(d[i]);
   if (sum == 1.2345f) *sink = sum;
 }
-constexpr double kMatrixFlops = 4.0 * 4 * 2 * 64 * 64 * 16;  // a block and round
+template <class T>
+constexpr double kMatrixFlops = 4.0 * 4 * 2 * 64 * 64 * T::kDepth;  // a block and round
 
 __global__ __launch_bounds__(512) void probe_f32(int rounds, float* sink) {
   float x[8];
@@ -122,8 +152,10 @@ class CudaProbe {
       RIDGE_ASSIGN(const BandwidthPoint p, bandwidth(bytes));
       c.curve.push_back(p);
     }
-    RIDGE_ASSIGN(c.flops[static_cast<size_t>(Engine::kBf16)], matrix(probe_matrix<bf16>));
-    RIDGE_ASSIGN(c.flops[static_cast<size_t>(Engine::kF16)], matrix(probe_matrix<f16>));
+    RIDGE_ASSIGN(c.flops[static_cast<size_t>(Engine::kBf16)], matrix<HalfWords<bf16>>());
+    RIDGE_ASSIGN(c.flops[static_cast<size_t>(Engine::kF16)], matrix<HalfWords<f16>>());
+    RIDGE_ASSIGN(c.flops[static_cast<size_t>(Engine::kFp8)], matrix<Fp8>());
+    RIDGE_ASSIGN(c.flops[static_cast<size_t>(Engine::kInt8)], matrix<Int8>());
     RIDGE_ASSIGN(c.flops[static_cast<size_t>(Engine::kF32)], rate([&](int repeats) {
                    probe_f32<<<blocks(4), 512, 0, stream_.native()>>>(repeats * 4096, sink());
                    return kF32Flops * 4096 * repeats * blocks(4);
@@ -193,14 +225,15 @@ class CudaProbe {
     return p;
   }
 
-  template <class Kernel>
-  Result<double> matrix(Kernel kernel) {
+  template <class T>
+  Result<double> matrix() {
+    const auto kernel = probe_matrix<T>;
     constexpr int kShared = 4 * 2 * 8192;
     RIDGE_TRY(cuda_status(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared),
                           "cudaFuncSetAttribute"));
     return rate([&](int repeats) {
       kernel<<<blocks(1), 512, kShared, stream_.native()>>>(repeats * 256, sink());
-      return kMatrixFlops * 256 * repeats * blocks(1);
+      return kMatrixFlops<T> * 256 * repeats * blocks(1);
     });
   }
 
@@ -268,7 +301,15 @@ Status probe_cuda(Device& any, Machine* machine) {
   while (bytes > kLeast && bytes > room.bytes / 2) bytes /= 2;
   RIDGE_ASSIGN(Buffer memory, device.allocate(bytes));
   RIDGE_ASSIGN(Buffer staging, device.allocate_staging(int64_t{64} << 20));
-  return CudaProbe(device, as_cuda(*stream), std::move(memory), std::move(staging)).measure(machine);
+  const auto before = card_state(device.ordinal());
+  RIDGE_TRY(CudaProbe(device, as_cuda(*stream), std::move(memory), std::move(staging)).measure(machine));
+  const auto after = card_state(device.ordinal());
+  // Beside the figures: what the card did when they were taken. A machine without NVIDIA's management library
+  // says nothing of it.
+  for (const auto& [when, state] : {std::pair{"before", &before}, {"after", &after}})
+    for (const auto& [what, value, unit] : *state)
+      machine->others.push_back({text(what, " ", when), value, unit});
+  return {};
 }
 
 }  // namespace ridge
