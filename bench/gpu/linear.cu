@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "kernels/gemm_boxes.cuh"
 #include "kernels/gemm_stream.cuh"
 #include "kernels/gemm_tokens.cuh"
 #include "kernels/gemm_wgmma.cuh"
@@ -39,6 +40,12 @@ Status tiles_all(cudaStream_t stream, const LinearCall<bf16>& call) {
 }
 #define WGMMA(...) \
   { "wgmma " #__VA_ARGS__, cuda::launch_gemm_wgmma<cuda::GemmWgmmaTraits<__VA_ARGS__>, bf16, bf16> }
+template <class Traits>
+Status boxes_all(cudaStream_t stream, const LinearCall<bf16>& call) {
+  return cuda::launch_gemm_boxes<Traits>(stream, call, 132);
+}
+#define BOXES(...) \
+  { "boxes " #__VA_ARGS__, boxes_all<cuda::GemmBoxesTraits<__VA_ARGS__>> }
 #define TILES(...) \
   { "tiles " #__VA_ARGS__, tiles_all<cuda::GemmStreamTraits<__VA_ARGS__>> }
 #define STREAM(...) \
@@ -60,6 +67,9 @@ const std::vector<Variant<bf16>> kGemm64 = {GEMM(64, 2, 4, 1, 4, 128, 2, 3, 2)};
 // warpgroups, stages, cluster, blocks an SM, atoms of 64 of depth in a stage
 const std::vector<Variant<bf16>> kWgmma = {WGMMA(1, 6, 2, 1, 2), WGMMA(4, 5, 4, 1), WGMMA(1, 6, 1, 2),
                                            WGMMA(3, 5, 4, 1)};
+
+// rows a block at most, stages of w, of x
+const std::vector<Variant<bf16>> kBoxes = {BOXES(224, 6, 5)};
 
 int sets_for(double bytes) {
   return std::max(2, std::min(40, static_cast<int>(230e6 / bytes) + 1));
@@ -154,6 +164,36 @@ void check_launch(Session& session, const std::string& name, Launch<T> launch, i
   compare(session, what, host, y_stride, m, n, k, x_stride, step, extras);
 }
 
+/// Both kernels of a gated linear on the same data: one is held against the reference by the conformance
+/// cases, whose shapes are too small for the other.
+void check_gated(Session& session, int64_t m, int64_t n, int64_t k) {
+  DeviceBlock w(4 * n * k), x(2 * m * k), y(4 * m * n), expected(4 * m * n);
+  fill_field(w.as<bf16>(), 2 * n * k, 1, 0.1f), fill_field(x.as<bf16>(), m * k, 2);
+  fill_bytes(y.data, y.bytes, 0xff), fill_bytes(expected.data, expected.bytes, 0xff);
+  LinearCall<bf16, bf16, float> c;
+  c.w = w.as<bf16>(), c.w_up = w.as<bf16>() + n * k, c.x = x.as<const bf16>(), c.y = y.as<float>();
+  c.tokens = m, c.out = n, c.in = k, c.y_stride = n, c.x_stride = c.w_stride = k;
+  must(cudaDeviceSynchronize(), "fill");
+  must(cuda::launch_gemm_boxes<cuda::GemmBoxesTraits<224, 6, 5>, bf16, float, cuda::Gate::kSilu>(
+      session.stream(), c, 132));
+  c.y = expected.as<float>();
+  must(cuda::launch_gemm_wgmma<cuda::GemmWgmmaTraits<1, 6, 1, 2>, bf16, float, cuda::Gate::kSilu>(
+      session.stream(), c));
+  must(cudaStreamSynchronize(session.stream()), "gated");
+  std::vector<float> got(static_cast<size_t>(m * n)), want(got.size());
+  must(cudaMemcpy(got.data(), y.data, got.size() * 4, cudaMemcpyDeviceToHost), "download");
+  must(cudaMemcpy(want.data(), expected.data, want.size() * 4, cudaMemcpyDeviceToHost), "download");
+  double worst = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double error = std::fabs(got[i] - want[i]) / (1e-4 * (1 + std::fabs(want[i])));
+    worst = std::isnan(error) ? INFINITY : std::max(worst, error);
+  }
+  session.check(worst <= 1,
+                "boxes of two matrices agree with wgmma's, m " + std::to_string(m) + " n " +
+                    std::to_string(n) + " k " + std::to_string(k),
+                worst, 1);
+}
+
 }  // namespace
 
 void check_linear(Session& session) {
@@ -191,6 +231,9 @@ void check_linear(Session& session) {
   tokens(kGemm8, {1, 3, 8});
   tokens(kGemm64, {2, 33, 64, 65});
   tokens(kWgmma, {2, 33, 64, 65});
+  tokens(kBoxes, {2, 33, 64});
+  check_gated(session, 64, 14336, 584), check_gated(session, 9, 13333, 64), check_gated(session, 1, 77, 4096);
+  for (const auto& v : kBoxes) check_launch<bf16>(session, v.name, v.launch, 64, 132 * 220, 584, 97, true);
   check_launch<f16>(session, "wgmma f16",
                     cuda::launch_gemm_wgmma<cuda::GemmWgmmaTraits<2, 4, 4, 2>, f16, f16>, 40, 130, 584, 1,
                     true);
@@ -236,6 +279,7 @@ void bench_linear(Session& session, CublasLt& cublas, bool sweep) {
       };
       if (m == 1) add(shape.k == 4096 ? kStream4096 : kStream14336);
       if (m > 8) add(kWgmma);
+      if (m > 8 && shape.n > 132 * 64) add(kBoxes);
       if (m <= 8) add(shape.k == 4096 ? kTiles4096 : kTiles14336);
       std::vector<Contender> ours;
       for (const auto& v : list)

@@ -7,6 +7,7 @@
 #include "device/launch.cuh"
 #include "device/mma.cuh"
 #include "device/reduce.cuh"
+#include "device/tensor_map.cuh"
 #include "device/wgmma_bytes.cuh"
 #include "harness.h"
 
@@ -62,6 +63,57 @@ __global__ void try_mma(const T* a, const T* b, float* d) {
     const int at = (g + (j >> 1) * 8) * 8 + t * 2 + (j & 1);
     d[at] = x[j], d[128 + at] = y[j];
   }
+}
+
+/// d = a · bᵀ of 64 x 64 and 32 x 64, both boxes from row 8 of their matrices on, the last 4 of b outside. b
+/// also through a map of five dimensions.
+template <class T>
+__global__ void try_boxes(const __grid_constant__ device::BoxMap a, const __grid_constant__ device::BoxMap b,
+                          const __grid_constant__ device::BoxMap b5, float* d) {
+  __shared__ __align__(1024) unsigned char sa[8192], sb[4096], sc[4096];
+  __shared__ uint64_t barrier;
+  const uint32_t full = ptx::shared_address(&barrier);
+  if (threadIdx.x == 0) {
+    ptx::prefetch_tensor_map(a.address());
+    ptx::barrier_init(full, 1), ptx::barrier_init_fence();
+    ptx::barrier_expect(full, sizeof sa + sizeof sb + sizeof sc);
+    const int32_t at[5] = {0, 8, 0, 0, 0};
+    ptx::copy_box(ptx::shared_address(sa), a.address(), 0, 8, full);
+    ptx::copy_box(ptx::shared_address(sb), b.address(), 0, 8, full);
+    ptx::copy_box(ptx::shared_address(sc), b5.address(), at, full);
+  }
+  __syncthreads();
+  while (!ptx::barrier_try_wait(full, 0)) {
+  }
+  float sum[2][16] = {};
+  for (auto& v : sum[0]) ptx::keep_here(v);
+  for (auto& v : sum[1]) ptx::keep_here(v);
+  ptx::wgmma_fence();
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const uint64_t left = device::matrix_descriptor(ptx::shared_address(sa) + k * 32);
+    device::wgmma_m64n32k16<T>(sum[0], left, device::matrix_descriptor(ptx::shared_address(sb) + k * 32));
+    device::wgmma_m64n32k16<T>(sum[1], left, device::matrix_descriptor(ptx::shared_address(sc) + k * 32));
+  }
+  ptx::wgmma_commit();
+  ptx::wgmma_wait<0>();
+  for (auto& v : sum[0]) ptx::keep_here(v);
+  for (auto& v : sum[1]) ptx::keep_here(v);
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  for (int i = 0; i < 16; ++i) {
+    const int row = warp * 16 + (lane >> 2) + (i >> 1 & 1) * 8, column = i / 4 * 8 + (lane & 3) * 2 + (i & 1);
+    d[row * 32 + column] = sum[0][i], d[2048 + row * 32 + column] = sum[1][i];
+  }
+}
+
+/// Warps 0 and 1 meet without the others, then all do.
+__global__ void try_some(uint32_t* out) {
+  __shared__ uint32_t word;
+  if (threadIdx.x == 0) word = 7;
+  if (threadIdx.x < 64) ptx::sync_some(1, 64);
+  if (threadIdx.x == 63) word += 4;
+  __syncthreads();
+  if (threadIdx.x == 0) *out = word;
 }
 
 __global__ void try_reduce(float* out) {
@@ -142,6 +194,33 @@ void check_mma(Session& session, const char* name) {
     }
   session.check(worst < 1e-5, std::string("ldmatrix, ldmatrix transposed and mma m16n8k16 multiply, ") + name,
                 worst, 1e-5);
+}
+
+template <class T>
+void check_boxes(Session& session, const char* name) {
+  constexpr int kRows = 72, kLast = 36, kStride = 80;
+  DeviceBlock a(kRows * kStride * 2), b(kRows * kStride * 2), d(16384);
+  fill_field(a.as<T>(), kRows * kStride, 1), fill_field(b.as<T>(), kRows * kStride, 2);
+  device::BoxMap map_a, map_b, map_five;
+  must(device::make_box_map(&map_a.map, a.as<T>(), kRows, 64, kStride, 64));
+  must(device::make_box_map(&map_b.map, b.as<T>(), kLast, 64, kStride, 32));
+  must(device::make_map<T, 5>(&map_five.map, b.as<T>(), {64, kLast, 1, 1, 1}, {kStride, 64, kStride, kStride},
+                              {64, 32, 1, 1, 1}));
+  try_boxes<T><<<1, 128>>>(map_a, map_b, map_five, d.as<float>());
+  const auto ha = host_of<T>(a, kRows * kStride), hb = host_of<T>(b, kRows * kStride);
+  const auto hd = host_of<float>(d, 4096);
+  double worst = 0;
+  for (int i = 0; i < 64; ++i)
+    for (int j = 0; j < 32; ++j) {
+      double sum = 0;
+      for (int k = 0; k < 64 && j + 8 < kLast; ++k)
+        sum += static_cast<double>(to_f32(ha[static_cast<size_t>((i + 8) * kStride + k)])) *
+               to_f32(hb[static_cast<size_t>((j + 8) * kStride + k)]);
+      for (const int at : {i * 32 + j, 2048 + i * 32 + j})
+        worst = std::fmax(worst, std::fabs(hd[static_cast<size_t>(at)] - sum));
+    }
+  session.check(worst < 1e-4, std::string("boxes of tensor maps are operands of wgmma m64n32k16, ") + name,
+                worst, 1e-4);
 }
 
 template <class T>
@@ -243,6 +322,10 @@ void check_vocabulary(Session& session) {
   session.check(wrong == 0, "cp.async copies or zeroes, cp.async.bulk completes its mbarrier", wrong, 0);
   check_mma<bf16>(session, "bf16"), check_mma<f16>(session, "f16");
   check_wgmma_bytes<float>(session, "e4m3"), check_wgmma_bytes<int32_t>(session, "s8");
+  check_boxes<bf16>(session, "bf16"), check_boxes<f16>(session, "f16");
+  try_some<<<1, 128>>>(out.as<uint32_t>());
+  got = host_of<uint32_t>(out, 1);
+  session.check(got[0] == 11, "some warps of a block meet without the others", got[0], 11);
   check_convert<float>(session, "f32"), check_convert<bf16>(session, "bf16"),
       check_convert<f16>(session, "f16");
   try_reduce<<<1, 256>>>(out.as<float>());

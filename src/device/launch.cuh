@@ -40,6 +40,8 @@ class Fresh {
   Fresh() = default;
   __host__ Fresh(T* p) : p_(p) {}
   __device__ T* after(Waited) const { return p_; }
+  /// For the host alone: the address that a tensor map names.
+  __host__ T* address() const { return p_; }
 
  private:
   T* p_ = nullptr;

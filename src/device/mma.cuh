@@ -40,4 +40,12 @@ __device__ __forceinline__ void wgmma_m64n64k16(float (&d)[32], uint64_t a, uint
     ptx::wgmma_m64n64k16_f16(d, a, b);
 }
 
+template <class T>
+__device__ __forceinline__ void wgmma_m64n32k16(float (&d)[16], uint64_t a, uint64_t b) {
+  if constexpr (kDTypeOf<T> == kBF16)
+    ptx::wgmma_m64n32k16_bf16(d, a, b);
+  else
+    ptx::wgmma_m64n32k16_f16(d, a, b);
+}
+
 }  // namespace ridge::device

@@ -95,6 +95,33 @@ __device__ __forceinline__ void copy_bulk(uint32_t shared, const void* global, u
       : "memory");
 }
 
+/// The copy engine fetches the tensor map soon (prefetch.tensormap).
+__device__ __forceinline__ void prefetch_tensor_map(const void* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+/// The box of a two-dimensional tensor map at (column, row), its whole bytes counted on `barrier`; what lies
+/// outside the tensor becomes 0.
+__device__ __forceinline__ void copy_box(uint32_t shared, const void* map, int32_t column, int32_t row,
+                                         uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, "
+      "%3}], "
+      "[%4];" ::"r"(shared),
+      "l"(map), "r"(column), "r"(row), "r"(barrier)
+      : "memory");
+}
+
+/// copy_box of a five-dimensional map.
+__device__ __forceinline__ void copy_box(uint32_t shared, const void* map, const int32_t (&at)[5],
+                                         uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, "
+      "%4, "
+      "%5, %6}], [%7];" ::"r"(shared),
+      "l"(map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(at[4]), "r"(barrier)
+      : "memory");
+}
+
 // Matrix instructions
 // ----------------------------------------------------------------------------------------------
 
@@ -156,6 +183,25 @@ __device__ __forceinline__ void wgmma_m64n64k16_f16(float (&d)[32], uint64_t a, 
       : "l"(a), "l"(b)
       : "memory");
 }
+/// The same of 64 x 32 x 16.
+__device__ __forceinline__ void wgmma_m64n32k16_bf16(float (&d)[16], uint64_t a, uint64_t b) {
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, %16, %17, 1, 1, 1, 0, 0;"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+      : "l"(a), "l"(b)
+      : "memory");
+}
+__device__ __forceinline__ void wgmma_m64n32k16_f16(float (&d)[16], uint64_t a, uint64_t b) {
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, %16, %17, 1, 1, 1, 0, 0;"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
+      : "l"(a), "l"(b)
+      : "memory");
+}
 /// Before the first wgmma, and after registers that it uses were written.
 __device__ __forceinline__ void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -166,6 +212,11 @@ __device__ __forceinline__ void wgmma_commit() {
 template <int kPending>
 __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+}
+/// Has `v` in its register here: what the compiler may not move across, so that it leaves the registers of
+/// wgmma alone between a fence and a wait.
+__device__ __forceinline__ void keep_here(float& v) {
+  asm volatile("" : "+f"(v)::"memory");
 }
 /// Makes shared memory written by this thread's ordinary and cp.async stores visible to wgmma and the copy
 /// engine.
@@ -189,6 +240,12 @@ __device__ __forceinline__ void complete_before(uint32_t value) {
 /// Lets the next launch start its blocks where there is room.
 __device__ __forceinline__ void grid_launch_dependents() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
+/// A barrier of the first `threads` threads of a block to come to it, whole warps; `id` 1 … 15, 0 being
+/// __syncthreads().
+__device__ __forceinline__ void sync_some(uint32_t id, uint32_t threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
 /// Adds, with this thread's earlier writes released and later reads acquired at the scope of the GPU.

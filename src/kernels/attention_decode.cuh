@@ -6,14 +6,16 @@
 // its groups. The keys of all sequences, in tiles of 16 x kWarps, form one line, cut into equal shares from
 // the lengths on the device (DecodePlan): a graph captured once serves every length. A share has one block
 // for each group, side by side: they read the same pages at the same time, each its part of a row, so that
-// DRAM rows are opened once. In a tile each warp has 16 keys; it copies them (cp.async, 16 bytes a lane) into
-// a ring of its own, kStages deep, and never meets another warp before the end of its keys. Bytes in flight
+// DRAM rows are opened once. In a tile each warp has 16 keys; they are copied (kBoxes: by the copy engine, a
+// box of K and one of V; else cp.async, 16 bytes a lane) into a ring of its own, kStages deep, and it never
+// meets another warp before the end of its keys. Bytes in flight
 // on an SM: blocks x kWarps x (kStages - 1) x 16 keys x 2 x head_dim x 2. The 16 x 8 x 16 matrix step has
-// query heads as rows (8 or 16 live), keys as columns: S = Q·Kᵀ, then O += P·V. Rows of the ring are padded
-// by 16 bytes: the 8 rows of an ldmatrix fall into different banks for every head_dim. A unit that one block
-// did alone is written at once. Of a shared one each block leaves its sums in the workspace; the last to
-// arrive joins them in the order of the shares, so the result does not depend on timing.
+// query heads as rows (8 or 16 live), keys as columns: S = Q·Kᵀ, then O += P·V. Rows of the ring are swizzled
+// or padded by 16 bytes: the 8 rows of an ldmatrix fall into different banks for every head_dim. A unit that
+// one block did alone is written at once. Of a shared one each block leaves its sums in the workspace; the
+// last to arrive joins them in the order of the shares, so the result does not depend on timing.
 
+#include "kernels/attention_boxes.cuh"
 #include "kernels/attention_join.cuh"
 
 namespace ridge::cuda {
@@ -91,14 +93,14 @@ __device__ __forceinline__ void score_keys(float (&s)[2][4], const uint32_t (&q)
                                            int32_t first, int32_t begin, int32_t end) {
   constexpr int kSteps = Traits::kHeadDim / 16, kBatch = Traits::kBatch;
   const int lane = threadIdx.x & 31;
-  const uint32_t row = stage + ((lane & 7) + (lane >> 4) * 8) * Traits::kStride * 2 + (lane >> 3 & 1) * 16;
+  const uint32_t row = ring_row<Traits>(stage, (lane & 7) + (lane >> 4) * 8, lane >> 3 & 1);
   float even[2][4] = {}, odd[2][4] = {};
 #pragma unroll
   for (int first_step = 0; first_step < kSteps; first_step += kBatch) {
     uint32_t b[kBatch][4];
 #pragma unroll
     for (int i = 0; i < kBatch; ++i)
-      if (first_step + i < kSteps) device::ptx::load_matrix_x4(b[i], row + (first_step + i) * 32);
+      if (first_step + i < kSteps) device::ptx::load_matrix_x4(b[i], ring_step<Traits>(row, first_step + i));
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
       const int d = first_step + i;
@@ -137,13 +139,14 @@ template <class Traits, class T, class Io>
 __device__ __forceinline__ void take_keys(DecodeState<Traits>& state, float (&s)[2][4], uint32_t stage) {
   constexpr int kSteps = Traits::kHeadDim / 16, kBatch = Traits::kBatch;
   const int lane = threadIdx.x & 31;
-  const uint32_t row = stage + (Traits::kStageKeys + (lane & 7) + (lane >> 3 & 1) * 8) * Traits::kStride * 2 +
-                       (lane >> 4) * 16;
+  const uint32_t row = ring_row<Traits>(stage + Traits::kStageKeys * Traits::kStride * 2,
+                                        (lane & 7) + (lane >> 3 & 1) * 8, lane >> 4);
   uint32_t b[kBatch][4];
   const auto load = [&](int first_step) {
 #pragma unroll
     for (int i = 0; i < kBatch; ++i)
-      if (first_step + i < kSteps) device::ptx::load_matrix_x4_transposed(b[i], row + (first_step + i) * 32);
+      if (first_step + i < kSteps)
+        device::ptx::load_matrix_x4_transposed(b[i], ring_step<Traits>(row, first_step + i));
   };
   load(0);
   float scale[2] = {1, 1};
@@ -217,15 +220,19 @@ __device__ __forceinline__ void load_queries(uint32_t (&q)[Traits::kHeadDim / 16
 
 template <class Traits, class T, class Io>
 __global__ __launch_bounds__(Traits::kThreads, Traits::kBlocksPerSm) void attention_decode_split(
-    device::Upstream upstream, AttentionDecodeCall<T, Io> call) {
-  extern __shared__ __align__(128) unsigned char shared[];
+    device::Upstream upstream, const __grid_constant__ DecodeMaps<Traits> maps,
+    AttentionDecodeCall<T, Io> call) {
+  extern __shared__ __align__(1024) unsigned char shared[];
+  __shared__ RingBarriers<Traits> barriers;
   const int warp = threadIdx.x >> 5;
+  barriers.init();
   upstream.release_next();
   if (!call.lengths_settled) (void)upstream.wait();
   DecodePlan plan = plan_decode<Traits>(call, reinterpret_cast<int32_t*>(shared + Traits::kRingBytes));
 
   const uint32_t ring = device::ptx::shared_address(shared) + warp * Traits::kStages * Traits::kStageBytes;
   bool first_piece = true;
+  [[maybe_unused]] uint32_t parities = 0;
   for (int32_t tile = plan.begin; tile < plan.end;) {
     const DecodePiece piece = plan.template piece_at<Traits>(call, tile);
     tile = piece.tile_end;
@@ -233,11 +240,20 @@ __global__ __launch_bounds__(Traits::kThreads, Traits::kBlocksPerSm) void attent
     const int64_t head_offset = piece.kv_head * call.head_stride;
     const int32_t first = piece.first_key + warp * Traits::kStageKeys, last = piece.last_key;
     const auto copy = [&](int stage, int32_t key, int64_t offset) {  // this warp's 16 keys from `key` on
-      if (key < last) copy_keys<Traits>(ring + stage * Traits::kStageBytes, call, offset, key, last);
-      device::ptx::copy_async_commit();
+      const uint32_t place = ring + stage * Traits::kStageBytes;
+      if constexpr (Traits::kBoxes) {
+        if (key < last) copy_key_boxes<Traits>(place, maps, barriers, stage, offset, piece.kv_head);
+      } else {
+        if (key < last) copy_keys<Traits>(place, call, offset, key, last);
+        device::ptx::copy_async_commit();
+      }
     };
-    const auto locate = [&](int32_t key) {
-      return key < last ? key_offset<Traits>(call, pages, key, last, head_offset) : 0;
+    const auto locate = [&](int32_t key) -> int64_t {
+      if (key >= last) return 0;
+      if constexpr (Traits::kBoxes)
+        return key_box(call, pages, key);
+      else
+        return key_offset<Traits>(call, pages, key, last, head_offset);
     };
     // The first stages: before the wait those in which every key was written before this step.
     int64_t offsets[Traits::kStages - 1];
@@ -261,17 +277,24 @@ __global__ __launch_bounds__(Traits::kThreads, Traits::kBlocksPerSm) void attent
     int64_t next_offset = locate(first + kAhead);
     int stage = 0;
     for (int32_t key = first; key < last; key += Traits::kTileKeys) {
-      device::ptx::copy_async_wait<Traits::kStages - 2>();
+      if constexpr (Traits::kBoxes)
+        barriers.wait(stage, parities);
+      else
+        device::ptx::copy_async_wait<Traits::kStages - 2>();
       __syncwarp();  // everybody's copies of this stage are here, and the one before is free
       copy(stage == 0 ? Traits::kStages - 1 : stage - 1, key + kAhead, next_offset);
       next_offset = locate(key + kAhead + Traits::kTileKeys);
       const uint32_t place = ring + stage * Traits::kStageBytes;
+      if (Traits::kBoxes && key + Traits::kStageKeys > last)
+        clear_values<Traits>(
+            shared + (place - device::ptx::shared_address(shared)) + Traits::kStageKeys * Traits::kStride * 2,
+            last - key);
       float s[2][4];
       score_keys<Traits>(s, q, place, call, key, piece.begin_key, last);
       take_keys<Traits, T, Io>(state, s, place);
       stage = stage + 1 == Traits::kStages ? 0 : stage + 1;
     }
-    device::ptx::copy_async_wait<0>();
+    if constexpr (!Traits::kBoxes) device::ptx::copy_async_wait<0>();
     if constexpr (kTwoTerms<T, Io>) {
 #pragma unroll
       for (auto& columns : state.out) columns[0] += columns[2], columns[1] += columns[3];
@@ -288,12 +311,14 @@ static Status launch_attention_decode(cudaStream_t stream, const AttentionDecode
   static const cudaError_t allowed = cudaFuncSetAttribute(
       attention_decode_split<Traits, T, Io>, cudaFuncAttributeMaxDynamicSharedMemorySize, 226 * 1024);
   RIDGE_TRY(device::cuda_status(allowed, "cudaFuncSetAttribute of attention_decode_split"));
+  DecodeMaps<Traits> maps;
+  if constexpr (Traits::kBoxes) RIDGE_TRY(make_key_maps<Traits>(&maps, call));
   device::LaunchShape shape;
   shape.grid.x = static_cast<unsigned>(decode_blocks<Traits>(multiprocessors, call.groups));
   shape.block.x = Traits::kThreads;
   shape.shared_bytes = Traits::kRingBytes + static_cast<int>(round_up((call.batch + 1) * 4, 16));
   return device::launch_dependent(stream, shape, "attention_decode_split",
-                                  attention_decode_split<Traits, T, Io>, call);
+                                  attention_decode_split<Traits, T, Io>, maps, call);
 }
 
 }  // namespace ridge::cuda

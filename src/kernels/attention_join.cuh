@@ -136,6 +136,7 @@ __device__ __forceinline__ void finish_piece(const DecodeState<Traits>& state, u
       if (column == 0) *reinterpret_cast<float4*>(at + Traits::kHeadDim) = {top, sum, 0, 0};
     }
   }
+  if constexpr (Traits::kBoxes) device::ptx::fence_proxy_async();
   __syncthreads();  // all sums are written; the rings may be filled again
   if (alone) return;
   __shared__ bool last;

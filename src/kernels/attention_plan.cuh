@@ -24,6 +24,7 @@ struct AttentionDecodeCall {
       arrivals;        // [batch * kv_heads * head tiles], 0 before the first call; every call leaves 0
   int64_t groups = 0;  // kv_heads * ceil(ratio / Traits::kRows)
   int64_t batch = 0, heads = 0, kv_heads = 0, ratio = 0;  // ratio: heads / kv_heads
+  int64_t page_count = 0;                                 // of the pool
   int64_t page_size = 0, page_stride = 0, slot_stride = 0, head_stride = 0, table_stride = 0;  // elements
   int64_t q_stride = 0, out_stride = 0;
   int64_t window = 0;  // the last `window` keys are seen; 0: all
@@ -36,7 +37,8 @@ struct AttentionDecodeCall {
   float scale = 1, softcap = 0;  // softcap 0: none
 };
 
-template <int kHeadDimIn, int kRowsIn, int kWarpsIn, int kStagesIn, int kBlocksPerSmIn, int kLeastTilesIn = 1>
+template <int kHeadDimIn, int kRowsIn, int kWarpsIn, int kStagesIn, int kBlocksPerSmIn, int kLeastTilesIn = 1,
+          bool kBoxesIn = false>
 struct DecodeTraits {
   static constexpr int kHeadDim = kHeadDimIn, kRows = kRowsIn;  // kRows: query heads of a unit, 8 or 16
   // Tiles of a share, at least: to join shares takes as long as a few tiles.
@@ -46,7 +48,9 @@ struct DecodeTraits {
   // Matrix steps loaded together: registers for latency.
   static constexpr int kBatch = kHeadDim / 16 < 8 ? kHeadDim / 16 : kRows == 16 && kHeadDim > 128 ? 4 : 8;
   static constexpr int kStageKeys = 16, kTileKeys = kStageKeys * kWarps;
-  static constexpr int kStride = kHeadDim + 8;  // elements between keys in the ring
+  // The copy engine brings 16 keys at once, in rows of 64 elements that it swizzles; else rows are padded.
+  static constexpr bool kBoxes = kBoxesIn;
+  static constexpr int kStride = kHeadDim + (kBoxes ? 0 : 8);  // elements between keys in the ring
   static constexpr int kStageBytes = 2 * kStageKeys * kStride * 2;
   static constexpr int kPartialRow = kHeadDim + 4, kPartialFloats = kRows * kPartialRow;
   struct Join {
@@ -55,6 +59,7 @@ struct DecodeTraits {
   };
   static constexpr int kRings = kWarps * kStages * kStageBytes, kJoin = static_cast<int>(sizeof(Join));
   static constexpr int kRingBytes = kRings > kJoin ? kRings : kJoin;
+  static_assert(!kBoxes || kHeadDim % 64 == 0);
   static_assert(kHeadDim % 16 == 0 && (kRows == 8 || kRows == 16) && kStages >= 2);
 };
 

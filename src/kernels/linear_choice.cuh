@@ -2,6 +2,7 @@
 // Which kernel and shape serves a dense linear: measured on one H200 (docs/kernels/linear.md). `in` is a
 // multiple of 8 and rows are aligned to 16 bytes.
 
+#include "kernels/gemm_boxes.cuh"
 #include "kernels/gemm_stream.cuh"
 #include "kernels/gemm_wgmma.cuh"
 #include "kernels/gemv.cuh"
@@ -49,9 +50,18 @@ Status launch_one_token(cudaStream_t stream, const LinearCall<W, X, Y>& call, in
   }
 }
 
+/// Rows of w a multiprocessor from which on gemm_boxes is faster than gemm_wgmma.
+inline constexpr int64_t kLeastBoxRows = 160;
+
 /// Any number of tokens, 64 a block; w is read again for every 64.
 template <Gate kGate = Gate::kNone, class T, class Y>
 Status launch_many_tokens(cudaStream_t stream, const LinearCall<T, T, Y>& call, int sms) {
+  // One wave of large blocks reads x least often, if they are full enough.
+  using Boxes = GemmBoxesTraits<224, 6, 5>;
+  const int64_t rows_each = ceil_div(call.out, int64_t{sms});
+  if (call.in > 0 && call.tokens <= 64 && rows_each <= Boxes::rows_of_block(kGate) &&
+      rows_each * matrices_of(kGate) > kLeastBoxRows)
+    return launch_gemm_boxes<Boxes, T, Y, kGate>(stream, call, sms);
   const int64_t blocks = call.tokens > 64 ? ceil_div(call.tokens, int64_t{64}) : 1;
   const auto blocks_of = [&](int64_t rows, int64_t cluster) {
     return ceil_div(call.out * matrices_of(kGate), rows) * cluster * blocks;

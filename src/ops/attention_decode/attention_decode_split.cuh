@@ -10,20 +10,33 @@
 
 namespace ridge::cuda {
 
-// Shapes by head_dim and batch, never by the room for keys, on which no bit may depend: warps, stages and
-// blocks an SM fill its shared memory; measured for 128 (docs/kernels/attention_decode.md).
-template <int kHeadDim>
-using DecodeShape = std::conditional_t<kHeadDim <= 128, DecodeTraits<kHeadDim, 8, 5, 2, 2>,
-                                       std::conditional_t<kHeadDim <= 192, DecodeTraits<kHeadDim, 8, 4, 2, 2>,
-                                                          DecodeTraits<kHeadDim, 8, 4, 3, 1>>>;
+// Shapes by head_dim, batch and layout of pages, never by the room for keys, on which no bit may depend:
+// warps, stages and blocks an SM fill its shared memory; measured for 128 (docs/kernels/attention_decode.md).
+// kBoxes: the copy engine brings 16 keys of a page at once.
+template <int kHeadDim, bool kBoxes>
+using DecodeShape =
+    std::conditional_t<kHeadDim <= 128,
+                       DecodeTraits<kHeadDim, 8, kBoxes && kHeadDim == 128 ? 6 : 5, 2, 2, 1, kBoxes>,
+                       std::conditional_t<kHeadDim <= 192, DecodeTraits<kHeadDim, 8, 4, 2, 2, 1, kBoxes>,
+                                          DecodeTraits<kHeadDim, 8, 4, 3, 1, 1, kBoxes>>>;
 // One or two sequences: more warps a block, so that fewer sums meet; of small heads all that a block has of a
 // short sequence is copied before the wait, and three tiles are done sooner than shares are joined.
-template <int kHeadDim>
-using DecodeFewShape = std::conditional_t<kHeadDim <= 64, DecodeTraits<kHeadDim, 8, 7, 4, 1, 3>,
-                                          DecodeTraits<kHeadDim, 8, 7, 2, 1>>;
+template <int kHeadDim, bool kBoxes>
+using DecodeFewShape = std::conditional_t<kHeadDim <= 64, DecodeTraits<kHeadDim, 8, 7, 4, 1, 3, kBoxes>,
+                                          DecodeTraits<kHeadDim, 8, 7, 2, 1, 1, kBoxes>>;
 // Sequences with shares of their own: smaller tiles fill those more evenly.
-using DecodeAlignedShape = DecodeTraits<128, 8, 4, 3, 2>;
+template <bool kBoxes>
+using DecodeAlignedShape = DecodeTraits<128, 8, 4, 3, 2, 1, kBoxes>;
 
+/// Whether 16 keys of a head are a box of the pool, one that a tensor map can name.
+inline bool has_key_boxes(const AttentionDecodeArgs& a) {
+  constexpr int64_t kMostStride = int64_t{1} << 39, kMostPages = int64_t{1} << 31;
+  if (a.q.dim(2) % 64 != 0 || a.k_pages.dim(2) % 16 != 0) return false;
+  for (int i = 0; i < 3; ++i)
+    if (a.k_pages.stride(i) <= 0 || a.k_pages.stride(i) >= kMostStride || a.k_pages.stride(i) % 8 != 0)
+      return false;
+  return a.k_pages.elements() > 0 && a.k_pages.dim(0) <= kMostPages;
+}
 inline bool has_few_units(const AttentionDecodeArgs& a) {
   return a.kv_length.dim(0) * a.k_pages.dim(1) <= 16;
 }
@@ -65,7 +78,8 @@ AttentionDecodeCall<T, float> decode_call(CudaStream& stream, const AttentionDec
   c.batch = a.kv_length.dim(0), c.heads = a.q.dim(1), c.kv_heads = a.k_pages.dim(1),
   c.ratio = c.heads / c.kv_heads;
   c.groups = decode_groups(a);
-  c.page_size = a.k_pages.dim(2), c.page_stride = a.k_pages.stride(0), c.head_stride = a.k_pages.stride(1);
+  c.page_count = a.k_pages.dim(0), c.page_size = a.k_pages.dim(2), c.page_stride = a.k_pages.stride(0),
+  c.head_stride = a.k_pages.stride(1);
   c.slot_stride = a.k_pages.stride(2), c.table_stride = a.page_table.stride(0);
   c.q_stride = a.q.stride(0), c.out_stride = a.o.stride(0);
   c.window = a.window, c.scale = a.scale, c.softcap = a.softcap;
@@ -77,24 +91,28 @@ AttentionDecodeCall<T, float> decode_call(CudaStream& stream, const AttentionDec
   return c;
 }
 
+template <bool kBoxes, class Body>
+auto with_decode_shape_of(const AttentionDecodeArgs& a, const Body& body) {
+  switch (a.q.dim(2)) {
+    case 64:
+      return has_few_units(a) ? body(DecodeFewShape<64, kBoxes>{}) : body(DecodeShape<64, kBoxes>{});
+    case 80:
+      return body(DecodeShape<80, false>{});
+    case 96:
+      return body(DecodeShape<96, false>{});
+    case 192:
+      return body(DecodeShape<192, kBoxes>{});
+    case 256:
+      return body(DecodeShape<256, kBoxes>{});
+    default:
+      if (has_few_units(a)) return body(DecodeFewShape<128, kBoxes>{});
+      return a.kv_length.dim(0) <= 32 ? body(DecodeAlignedShape<kBoxes>{}) : body(DecodeShape<128, kBoxes>{});
+  }
+}
 /// body(Traits{}) with the shape that serves the call.
 template <class Body>
 auto with_decode_shape(const AttentionDecodeArgs& a, const Body& body) {
-  switch (a.q.dim(2)) {
-    case 64:
-      return has_few_units(a) ? body(DecodeFewShape<64>{}) : body(DecodeShape<64>{});
-    case 80:
-      return body(DecodeShape<80>{});
-    case 96:
-      return body(DecodeShape<96>{});
-    case 192:
-      return body(DecodeShape<192>{});
-    case 256:
-      return body(DecodeShape<256>{});
-    default:
-      if (has_few_units(a)) return body(DecodeFewShape<128>{});
-      return a.kv_length.dim(0) <= 32 ? body(DecodeAlignedShape{}) : body(DecodeShape<128>{});
-  }
+  return has_key_boxes(a) ? with_decode_shape_of<true>(a, body) : with_decode_shape_of<false>(a, body);
 }
 
 /// For any number of multiprocessors up to that of a GPU of compute capability 9.0: the workspace is asked
