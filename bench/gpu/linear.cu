@@ -69,7 +69,7 @@ const std::vector<Variant<bf16>> kWgmma = {WGMMA(1, 6, 2, 1, 2), WGMMA(4, 5, 4, 
                                            WGMMA(3, 5, 4, 1)};
 
 // rows a block at most, stages of w, of x
-const std::vector<Variant<bf16>> kBoxes = {BOXES(224, 6, 5)};
+const std::vector<Variant<bf16>> kBoxes = {BOXES(224, 6, 5), BOXES(224, 6, 5, device::BoxFetch::kAsIs)};
 
 int sets_for(double bytes) {
   return std::max(2, std::min(40, static_cast<int>(230e6 / bytes) + 1));

@@ -205,7 +205,7 @@ void check_boxes(Session& session, const char* name) {
   must(device::make_box_map(&map_a.map, a.as<T>(), kRows, 64, kStride, 64));
   must(device::make_box_map(&map_b.map, b.as<T>(), kLast, 64, kStride, 32));
   must(device::make_map<T, 5>(&map_five.map, b.as<T>(), {64, kLast, 1, 1, 1}, {kStride, 64, kStride, kStride},
-                              {64, 32, 1, 1, 1}));
+                              {64, 32, 1, 1, 1}, device::BoxFetch::kAsIs));
   try_boxes<T><<<1, 128>>>(map_a, map_b, map_five, d.as<float>());
   const auto ha = host_of<T>(a, kRows * kStride), hb = host_of<T>(b, kRows * kStride);
   const auto hd = host_of<float>(d, 4096);

@@ -22,13 +22,15 @@ struct FreshBoxMap {
   __device__ const void* after(Waited) const { return &map; }
 };
 
+/// What the L2 cache fetches for a box: its own sectors, or the 256 bytes around each.
+enum class BoxFetch { kAsIs, k256Bytes };
+
 /// The map of a tensor of 16-bit elements, innermost dimension first, whose box has 64 of them and `box[i]`
 /// of dimension i; `strides[i]` elements lie between neighbours along dimension i + 1. The data and its
-/// strides are multiples of 16 bytes. The L2 cache fetches 256 bytes at a time. Errors: kInternal, naming the
-/// driver's call.
+/// strides are multiples of 16 bytes. Errors: kInternal, naming the driver's call.
 template <class T, int kDims>
 Status make_map(CUtensorMap* map, const T* data, const int64_t (&sizes)[kDims],
-                const int64_t (&strides)[kDims - 1], const int (&box)[kDims]) {
+                const int64_t (&strides)[kDims - 1], const int (&box)[kDims], BoxFetch fetch) {
   using Encode = decltype(&cuTensorMapEncodeTiled);
   static const Encode encode = [] {
     void* found = nullptr;
@@ -47,7 +49,9 @@ Status make_map(CUtensorMap* map, const T* data, const int64_t (&sizes)[kDims],
   const CUresult error = encode(
       map, kDTypeOf<T> == kBF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16, kDims,
       const_cast<std::remove_const_t<T>*>(data), size, stride, boxes, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-      CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      CU_TENSOR_MAP_SWIZZLE_128B,
+      fetch == BoxFetch::k256Bytes ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_NONE,
+      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (error != CUDA_SUCCESS)
     return internal_error("cuTensorMapEncodeTiled of ", kDims, " dimensions, ", sizes[1], " of ", sizes[0],
                           " elements, ", strides[0], " apart: error ", static_cast<int>(error));
@@ -58,8 +62,8 @@ Status make_map(CUtensorMap* map, const T* data, const int64_t (&sizes)[kDims],
 /// 256) rows.
 template <class T>
 Status make_box_map(CUtensorMap* map, const T* data, int64_t rows, int64_t columns, int64_t stride,
-                    int box_rows) {
-  return make_map<T, 2>(map, data, {columns, rows}, {stride}, {64, box_rows});
+                    int box_rows, BoxFetch fetch = BoxFetch::k256Bytes) {
+  return make_map<T, 2>(map, data, {columns, rows}, {stride}, {64, box_rows}, fetch);
 }
 
 }  // namespace ridge::device

@@ -20,8 +20,10 @@ Status make_key_maps(KeyMaps* maps, const AttentionDecodeCall<T, Io>& call) {
   const int64_t sizes[5] = {64, call.page_size, Traits::kHeadDim / 64, call.kv_heads, call.page_count};
   const int64_t strides[4] = {call.slot_stride, 64, call.head_stride, call.page_stride};
   const int box[5] = {64, Traits::kStageKeys, Traits::kHeadDim / 64, 1, 1};
-  RIDGE_TRY((device::make_map<T, 5>(&maps->k, call.k, sizes, strides, box)));
-  return device::make_map<T, 5>(&maps->v, call.v, sizes, strides, box);
+  // A box is 4 KiB side by side: asking for more than it holds costs 7 % (docs/kernels/attention_decode.md).
+  constexpr auto kFetch = device::BoxFetch::kAsIs;
+  RIDGE_TRY((device::make_map<T, 5>(&maps->k, call.k, sizes, strides, box, kFetch)));
+  return device::make_map<T, 5>(&maps->v, call.v, sizes, strides, box, kFetch);
 }
 
 /// A warp's stages become full one by one; `parities` has a bit a stage, the parity of its next filling.

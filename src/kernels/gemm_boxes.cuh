@@ -15,10 +15,12 @@
 
 namespace ridge::cuda {
 
-template <int kRowsIn, int kWeightStagesIn, int kTokenStagesIn>
+template <int kRowsIn, int kWeightStagesIn, int kTokenStagesIn,
+          device::BoxFetch kFetchIn = device::BoxFetch::k256Bytes>
 struct GemmBoxesTraits {
   static constexpr int kRows = kRowsIn, kTokens = 64, kDepth = 64;
   static constexpr int kWeightStages = kWeightStagesIn, kTokenStages = kTokenStagesIn;
+  static constexpr device::BoxFetch kFetch = kFetchIn;  // of w
   static constexpr int kThreads = 256, kWarps = 8;
   static constexpr int rows_of_block(Gate gate) { return gate == Gate::kNone ? kRows : kRows / 2; }
   static constexpr int kWeightBytes = kRows * 128, kTokenBytes = kTokens * 128;
@@ -234,10 +236,12 @@ static Status launch_gemm_boxes(cudaStream_t stream, const LinearCall<T, T, Y>& 
     return declined("gemm_boxes: out is ", call.out, " on ", sms,
                     " multiprocessors, this kernel takes up to ", Traits::rows_of_block(kGate),
                     " rows on each");
-  RIDGE_TRY(device::make_box_map(&maps.w.map, call.w, call.out, call.in, call.w_stride, maps.rows));
+  RIDGE_TRY(
+      device::make_box_map(&maps.w.map, call.w, call.out, call.in, call.w_stride, maps.rows, Traits::kFetch));
   maps.w_up = maps.w;
   if (kGate != Gate::kNone)
-    RIDGE_TRY(device::make_box_map(&maps.w_up.map, call.w_up, call.out, call.in, call.w_stride, maps.rows));
+    RIDGE_TRY(device::make_box_map(&maps.w_up.map, call.w_up, call.out, call.in, call.w_stride, maps.rows,
+                                   Traits::kFetch));
   const int64_t x_stride = call.tokens > 1 ? call.x_stride : call.in;  // of one row it may be anything
   RIDGE_TRY(
       device::make_box_map(&maps.x.map, call.x.address(), call.tokens, call.in, x_stride, Traits::kTokens));
