@@ -204,8 +204,8 @@ typedef struct ridge_event {
 ridge_status ridge_submit(ridge_model* model, const ridge_request* request, int64_t* id);
 /* Runs one batch: a token of every request that answers and prompts within the budget. Stores how many events
  * wait for ridge_next_event, and how many submitted requests are not finished (either pointer may be null).
- * Any thread; steps run one after another. After a failed step the model runs no more requests and every call
- * says why. */
+ * Any thread; steps run one after another. A step that fails ends its requests, each with an event that says
+ * why; requests submitted later run. */
 ridge_status ridge_step(ridge_model* model, size_t* events_waiting, size_t* requests_running);
 /* Takes the oldest event out. *found is 0 when there is none. Any thread. */
 ridge_status ridge_next_event(ridge_model* model, ridge_event* event, int* found);

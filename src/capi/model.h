@@ -19,8 +19,8 @@ struct ridge_model {
   std::deque<ridge::TokenEvent> waiting;  // for ridge_next_event
   std::map<int64_t, std::deque<ridge::TokenEvent>>
       generating;         // requests of ridge_generate, and their events
-  bool stepping = false;  // still set after a step that threw
-  ridge::Status failed;   // of a step: the engine is of no more use
+  bool stepping = false;  // still set after a step that failed or threw, until settle()
+  ridge::Status failed;   // why it failed; ok where it threw
 };
 
 namespace ridge::capi {
@@ -29,8 +29,9 @@ namespace ridge::capi {
 /// to check.
 Result<Request> request_of(const ridge_model& model, const ridge_request* request);
 
-/// An error when an earlier step left the engine of no use. The mutex is held; so in step().
-Status check_usable(const ridge_model& model);
+/// After a step that failed or threw: ends the requests that ran, each with an event that says why, and leaves
+/// an engine that takes new ones. Nothing otherwise. The mutex is held; so in step().
+void settle(ridge_model& model);
 /// One step, its events sorted to those who wait for them.
 Status step(ridge_model& model);
 

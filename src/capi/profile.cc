@@ -58,7 +58,7 @@ ridge_status ridge_profile(ridge_model* model, const ridge_workload* workload, c
     ridge_workload w = RIDGE_WORKLOAD_INIT;
     if (workload != nullptr) RIDGE_TRY(read_struct(workload, "workload", &w));
     const std::lock_guard lock(model->mutex);
-    RIDGE_TRY(check_usable(*model));
+    settle(*model);
     if (!model->running.empty())
       return invalid_argument(model->running.size(),
                               " requests are running: step them to their end or cancel them first");
@@ -66,9 +66,12 @@ ridge_status ridge_profile(ridge_model* model, const ridge_workload* workload, c
     RIDGE_ASSIGN(const WorkloadOptions asked, asked_for(w, session.engine().options().max_sequences));
     RIDGE_TRY(workload_prompt(session, asked).status());  // refused before a minute of measuring
     RIDGE_ASSIGN(const Machine machine, machine_of(*model, w.machine_file));
-    RIDGE_ASSIGN(const Profile profile,
-                 profile_workload(session, machine, asked, {"ridge_profile", nullptr, false}));
-    *json = new_string(profile_json(profile));
+    model->stepping = true;  // whatever ends it, the engine forgets the workload and its observer
+    const auto profile = profile_workload(session, machine, asked, {"ridge_profile", nullptr, false});
+    if (profile.ok()) model->stepping = false;
+    settle(*model);
+    RIDGE_TRY(profile.status());
+    *json = new_string(profile_json(*profile));
     return {};
   });
 }

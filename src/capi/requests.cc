@@ -36,27 +36,45 @@ Result<Request> request_of(const ridge_model& model, const ridge_request* from) 
   return request;
 }
 
-Status check_usable(const ridge_model& m) {
-  RIDGE_TRY(m.failed);
-  if (m.stepping)
-    return internal_error("an earlier step was cut short by an exception: load the model again");
-  return {};
+namespace {
+
+/// To whoever waits for it. Where memory is short nothing has changed.
+void hand_over(ridge_model& m, TokenEvent event) {
+  const int64_t id = event.request;
+  const bool ended = event.finish != Finish::kNone;
+  const auto owner = m.generating.find(id);
+  (owner != m.generating.end() ? owner->second : m.waiting).push_back(std::move(event));
+  if (ended) m.running.erase(id);
+}
+
+}  // namespace
+
+void settle(ridge_model& m) {
+  if (!m.stepping) return;
+  m.session->engine().reset();
+  while (!m.running.empty())
+    hand_over(m, {*m.running.begin(), -1, 0, Finish::kError,
+                  m.failed.ok() ? internal_error("a step of this request was cut short by an exception")
+                                : m.failed});
+  m.failed = {}, m.stepping = false;
 }
 
 Status step(ridge_model& m) {
-  RIDGE_TRY(check_usable(m));
+  settle(m);
   m.stepping = true;
   auto events = m.session->engine().step();
   if (!events.ok()) {
-    m.failed = events.status().within("an earlier step failed, load the model again");
-    m.stepping = false;
-    return events.status();
+    // A step that was stopped did not happen: the next one is it again.
+    if (events.status().code() == Code::kCancelled) {
+      m.stepping = false;
+      return events.status();
+    }
+    m.failed = events.status();
+    Status status = m.failed;
+    settle(m);
+    return status;
   }
-  for (TokenEvent& e : *events) {
-    const auto owner = m.generating.find(e.request);
-    if (e.finish != Finish::kNone) m.running.erase(e.request);
-    (owner != m.generating.end() ? owner->second : m.waiting).push_back(std::move(e));
-  }
+  for (TokenEvent& e : *events) hand_over(m, std::move(e));
   m.stepping = false;
   return {};
 }
@@ -64,7 +82,7 @@ Status step(ridge_model& m) {
 namespace {
 
 Result<int64_t> submit(ridge_model& m, Request request) {
-  RIDGE_TRY(check_usable(m));
+  settle(m);
   RIDGE_ASSIGN(const int64_t id, m.session->engine().submit(std::move(request)));
   try {
     m.running.insert(id);
@@ -125,6 +143,8 @@ class Generation {
     std::deque<TokenEvent>& mine = m_.generating[id_];
     // Another thread's step may have brought it already.
     while (mine.empty()) {
+      settle(m_);
+      if (!mine.empty()) break;
       if (m_.session->engine().idle()) return internal_error("request ", id_, " ended without an event");
       RIDGE_TRY(step(m_));
     }
@@ -187,6 +207,7 @@ ridge_status ridge_next_event(ridge_model* model, ridge_event* event, int* found
     RIDGE_TRY(needed(found, "found"));
     RIDGE_TRY(check_output(event, "event"));
     const std::lock_guard lock(model->mutex);
+    settle(*model);
     *found = model->waiting.empty() ? 0 : 1;
     if (*found == 0) return {};
     write_struct(event_of(model->waiting.front()), event);
@@ -199,6 +220,7 @@ ridge_status ridge_cancel(ridge_model* model, int64_t id) {
   return guarded([&]() -> Outcome {
     RIDGE_TRY(needed(model, "model"));
     const std::lock_guard lock(model->mutex);
+    settle(*model);
     if (model->generating.count(id) > 0 || model->running.erase(id) == 0)
       return not_found("id is ", id, ": no request of that id is running");
     model->session->engine().cancel(id);

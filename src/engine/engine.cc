@@ -123,6 +123,14 @@ void InferenceEngine::cancel(int64_t request) {
   retire(request);
 }
 
+void InferenceEngine::reset() {
+  stream_->synchronize().ignore();
+  stream_->set_metering(false);
+  ahead_.reset(), last_logits_ = {}, observer_ = nullptr;
+  sequences_.clear(), owed_.clear(), plans_.clear();
+  pool_.take_back_all();
+}
+
 /// All the pages that `tokens` take, or none: who waits must not hold what others could finish with.
 Status InferenceEngine::grow(Sequence& s, int64_t tokens) {
   const int64_t missing = ceil_div(tokens, pool_.page_size()) - static_cast<int64_t>(s.pages.size());

@@ -75,9 +75,13 @@ class InferenceEngine {
   /// the context (both numbers are named), parameters out of range. Nothing is cut and nothing runs before
   /// step().
   Result<int64_t> submit(Request request);
-  /// One batch. Empty when idle. An error ends the engine's use, a kernel or device failed, but for
-  /// kCancelled (a stop was requested): then the step did not happen, and the next one is it again.
+  /// One batch. Empty when idle. After an error or an exception, a kernel, the device or memory failed, only
+  /// reset() may come next; but for kCancelled (a stop was requested): then the step did not happen, and the
+  /// next one is it again.
   Result<std::vector<TokenEvent>> step();
+  /// Ends every request, without events, and lets go of plans and observer, whatever a failed step left
+  /// behind: the next request finds the engine as new. Allocates nothing.
+  void reset();
   void cancel(int64_t request);
   bool idle() const { return sequences_.empty(); }
 

@@ -60,7 +60,8 @@ Result<KvPool> KvPool::create(Device& device, const std::vector<KvShape>& shapes
   pool.view_.page_size = o.page_size;
   pool.view_.max_pages = ceil_div(o.context, o.page_size);
   pool.total_ = o.pages;
-  for (int64_t p = o.pages - 1; p >= 0; --p) pool.free_.push_back(static_cast<int32_t>(p));
+  pool.free_.reserve(static_cast<size_t>(o.pages));
+  pool.take_back_all();
   return pool;
 }
 
@@ -70,6 +71,10 @@ Result<int32_t> KvPool::take() {
   const int32_t page = free_.back();
   free_.pop_back();
   return page;
+}
+void KvPool::take_back_all() {
+  free_.clear();
+  for (int64_t p = total_ - 1; p >= 0; --p) free_.push_back(static_cast<int32_t>(p));
 }
 void KvPool::give_back(const std::vector<int32_t>& pages) {
   free_.insert(free_.end(), pages.rbegin(), pages.rend());

@@ -28,6 +28,8 @@ class KvPool {
   /// A page, or kResourceExhausted with how many there are.
   Result<int32_t> take();
   void give_back(const std::vector<int32_t>& pages);
+  /// As after create(): whoever held pages holds them no more. Allocates nothing.
+  void take_back_all();
   int64_t bytes() const { return memory_.bytes(); }
   /// Bytes of one token over all layers, scales included.
   static int64_t token_bytes(const std::vector<KvShape>& shapes, const KvOptions& options);

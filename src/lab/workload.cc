@@ -82,6 +82,12 @@ Result<std::vector<int32_t>> workload_prompt(const Session& session, const Workl
   }
   RIDGE_TRY(check_workload(session, o, o.prompt_tokens));
   const Tokenizer& t = session.tokenizer();
+  bool any_normal = false;
+  for (int32_t id = 0; id < t.vocab() && !any_normal; ++id) any_normal = t.type(id) == TokenType::kNormal;
+  if (!any_normal)
+    return invalid_argument("none of the ", t.vocab(),
+                            " tokens of the vocabulary is a normal one, of which a random prompt is made: "
+                            "give a prompt");
   std::vector<int32_t> ids;
   Random random(o.seed);
   while (static_cast<int64_t>(ids.size()) < o.prompt_tokens) {

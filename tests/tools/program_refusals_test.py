@@ -6,6 +6,7 @@ usage: program_refusals_test.py RIDGE
 import json
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 import unittest
@@ -98,6 +99,15 @@ class Refusals(Runs):
         for option in (("--threads", "1"), ("--isa", "scalar")):
             self.refused((option[0] + " is for --device cpu, not cuda",), "probe", "--device", "cuda", *option)
         self.refused(("--isa is for --device cpu, not cuda",), "run", self.model, "-p", "hi", "--device", "cuda", "--isa", "scalar")
+
+    def test_a_random_prompt_of_a_vocabulary_without_normal_tokens_is_refused(self):
+        model = pathlib.Path(self.model).read_bytes()
+        types = struct.pack("<512i", 3, *[1] * 511)
+        self.assertIn(types, model)
+        path = self.path("control.gguf")
+        pathlib.Path(path).write_bytes(model.replace(types, struct.pack("<512i", *[3] * 512)))
+        for command in (("bench", path), ("profile", path)):
+            self.refused(("none of the 512 tokens", "give a prompt"), *command, "--prompt-tokens", "8", "--output-tokens", "2")
 
     def test_bench_prints_nothing_before_what_it_refuses(self):
         for wrong in (("--op", "zork"), ("--op", "all", "--shape", "1,2")):
