@@ -10,6 +10,7 @@
 #include "account/recorder.h"
 #include "account/verdict.h"
 #include "base/stop.h"
+#include "bench_parts.h"
 #include "lab/formats_of.h"
 #include "lab/statistics.h"
 #include "lab/workload_json.h"
@@ -115,11 +116,6 @@ Status bench_model(const BenchChoices& o) {
   return {};
 }
 
-bool has_operand(const AnyOperator& op, const std::string& name) {
-  return std::any_of(op.operands().begin(), op.operands().end(),
-                     [&](const auto& o) { return o.name == name; });
-}
-
 /// The cost as it is when no operand lies nearer than the weights do.
 Cost all_far(Cost c) {
   constexpr auto kFar = static_cast<size_t>(DataClass::kWeights);
@@ -131,6 +127,11 @@ Cost all_far(Cost c) {
   return c;
 }
 
+bool has_operand(const AnyOperator& op, const std::string& name) {
+  return std::any_of(op.operands().begin(), op.operands().end(),
+                     [&](const auto& o) { return o.name == name; });
+}
+
 /// That only the reference takes the call, which is there to be right and not to be timed.
 Status no_kernel(const AnyOperator& op, const Selection& selection) {
   std::string why;
@@ -140,9 +141,8 @@ Status no_kernel(const AnyOperator& op, const Selection& selection) {
                   ": --reference times the reference");
 }
 
-/// Copies of one call with operands of their own, so many that together they exceed every cache.
-Result<Json> bench_call(const BenchChoices& o, CpuDevice& device, const Machine& machine, AnyOperator& op,
-                        const std::vector<int64_t>& shape) {
+/// --dtype, read.
+Result<std::map<std::string, DType>> dtypes_of(const BenchChoices& o, const AnyOperator& op) {
   std::map<std::string, DType> dtypes;
   for (const std::string& d : o.dtypes) {
     const size_t equals = d.find('=');
@@ -159,6 +159,12 @@ Result<Json> bench_call(const BenchChoices& o, CpuDevice& device, const Machine&
       return invalid_argument("--dtype ", printable(d), ": ", op.name(), " has no operand ",
                               printable(d.substr(0, equals)));
   }
+  return dtypes;
+}
+
+/// Copies of one call with operands of their own, so many that together they exceed every cache.
+Result<Json> bench_call(const BenchChoices& o, CpuDevice& device, const Machine& machine, AnyOperator& op,
+                        const std::vector<int64_t>& shape, const std::map<std::string, DType>& dtypes) {
   constexpr int64_t kRotated = 200 << 20;
   std::vector<Buffer> storage;
   std::vector<AnyCall> calls;
@@ -186,25 +192,7 @@ Result<Json> bench_call(const BenchChoices& o, CpuDevice& device, const Machine&
     if (i >= calls.size()) us.push_back(double(now_ns() - begin) / 1e3);  // the first pass touches memory
     if (interrupted()) return interruption();
   }
-  Occasion occasion;
-  occasion.measured_us = median(us);
-  occasion.reuse_bytes = bytes;
-  const Cost cost = op.cost(selections[0], calls[0].args.get());
-  // All classes, activations too, were last touched a whole rotation ago.
-  const Verdict v = judge(all_far(cost), machine.at(device.team().threads()), occasion);
-  return Json{{"op", op.name()},
-              {"shape", op.shape(calls[0].args.get())},
-              {"formats", formats_of(calls[0])},
-              {"kernel", op.kernel_name(selections[0])},
-              {"us", occasion.measured_us},
-              {"us_least", *std::min_element(us.begin(), us.end())},
-              {"runs", us.size()},
-              {"gb_s", double(cost.total_bytes()) / occasion.measured_us / 1e3},
-              {"gflop_s", double(cost.total_flops()) / occasion.measured_us / 1e3},
-              {"limit_us", v.limit_us},
-              {"bound", bound_name(v.bound)},
-              {"attainment", v.attainment},
-              {"defect", defect_text(v)}};
+  return operator_row(op, calls[0], selections[0], us, bytes, machine.at(device.team().threads()));
 }
 
 /// With the names of the columns before the first: what is refused has printed nothing.
@@ -225,8 +213,9 @@ Status bench_operators(const BenchChoices& o) {
   if (!o.common.model.empty())
     return invalid_argument("--op times an operator and MODEL a model, which is ", printable(o.common.model),
                             ": give one of them");
-  if (options.device.backend != "cpu")
-    return declined("bench --op runs on the CPU: bench/gpu/run.sh times operators on a GPU");
+  const bool on_cpu = options.device.backend == "cpu";
+  if (!on_cpu && o.reference)
+    return invalid_argument("--reference is for the CPU, where references run: leave it out");
   std::vector<AnyOperator*> chosen = operators();
   if (o.op == "all" && !(o.shape.empty() && o.dtypes.empty()))
     return invalid_argument("--shape and --dtype go with one operator: name it with --op");
@@ -238,17 +227,19 @@ Status bench_operators(const BenchChoices& o) {
       return invalid_argument("operator ", printable(o.op), " does not exist; there are ", names);
     chosen = {one};
   }
-  RIDGE_ASSIGN(const auto device, CpuDevice::create(options.device.cpu));
+  RIDGE_ASSIGN(const auto device, create_device(options.device));
   RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, *device));
   Json rows = Json::array(), left_out = Json::array();
   for (AnyOperator* op : chosen) {
+    RIDGE_ASSIGN(const auto dtypes, dtypes_of(o, *op));
     std::vector<std::vector<int64_t>> shapes = op->bench_cases();
     if (!o.shape.empty()) {
       RIDGE_ASSIGN(auto shape, complete_shape(op->name(), op->case_dims(), o.shape));
       shapes = {std::move(shape)};
     }
     for (const auto& shape : shapes) {
-      const auto made = bench_call(o, *device, machine, *op, shape);
+      const auto made = on_cpu ? bench_call(o, static_cast<CpuDevice&>(*device), machine, *op, shape, dtypes)
+                               : bench_device_call(*device, machine, *op, shape, dtypes, o.seconds);
       if (made.status().code() == Code::kDeclined) {
         if (o.op != "all") return invalid_argument(made.status().message());
         say(text("left out: ", made.status().message()));
@@ -264,7 +255,7 @@ Status bench_operators(const BenchChoices& o) {
   if (o.common.json)
     std::printf("%s\n", Json{{"machine", machine.cpu},
                              {"isa", machine.isa},
-                             {"threads", device->team().threads()},
+                             {"threads", device->host_threads()},
                              {"operators", rows},
                              {"left_out", left_out}}
                             .dump(1)
@@ -273,6 +264,29 @@ Status bench_operators(const BenchChoices& o) {
 }
 
 }  // namespace
+
+Json operator_row(const AnyOperator& op, const AnyCall& call, const Selection& selection,
+                  const std::vector<double>& us, int64_t reuse_bytes, const ThreadCeilings& ceilings) {
+  Occasion occasion;
+  occasion.measured_us = median(us);
+  occasion.reuse_bytes = reuse_bytes;
+  const Cost cost = op.cost(selection, call.args.get());
+  // All classes, activations too, were last touched a whole rotation ago.
+  const Verdict v = judge(all_far(cost), ceilings, occasion);
+  return Json{{"op", op.name()},
+              {"shape", op.shape(call.args.get())},
+              {"formats", formats_of(call)},
+              {"kernel", op.kernel_name(selection)},
+              {"us", occasion.measured_us},
+              {"us_least", *std::min_element(us.begin(), us.end())},
+              {"runs", us.size()},
+              {"gb_s", double(cost.total_bytes()) / occasion.measured_us / 1e3},
+              {"gflop_s", double(cost.total_flops()) / occasion.measured_us / 1e3},
+              {"limit_us", v.limit_us},
+              {"bound", bound_name(v.bound)},
+              {"attainment", v.attainment},
+              {"defect", defect_text(v)}};
+}
 
 Command add_bench(CLI::App& cli) {
   auto o = std::make_shared<BenchChoices>();
@@ -294,7 +308,9 @@ Command add_bench(CLI::App& cli) {
   sub->footer(
       "Examples:\n  ridge bench model.gguf --prompt-tokens 512 --output-tokens 128\n  ridge bench --op all\n "
       " ridge bench --op linear --shape 1,4096,4096 --dtype w=q4_1 --json");
-  return {sub, [o, sub]() -> Status {
+  const Command fusion = add_bench_fusion(*sub);
+  return {sub, [o, sub, fusion]() -> Status {
+            if (fusion.cli->parsed()) return fusion.chosen();
             if (!o->op.empty()) {
               RIDGE_TRY(refuse_given(
                   *sub,

@@ -119,6 +119,8 @@ static int run(int argc, char** argv) {
   for (const Command& c : commands) {
     if (!c.cli->parsed()) continue;
     Status status = check_values(*c.cli);
+    for (const CLI::App* part : c.cli->get_subcommands())
+      if (status.ok()) status = check_values(*part);
     if (status.ok()) status = c.chosen();
     if (status.ok()) status = check_output();
     return report(status);

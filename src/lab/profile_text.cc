@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/print_to.h"
+#include "lab/launch_json.h"
 #include "lab/profile.h"
 #include "lab/statistics.h"
 #include "lab/workload_json.h"
@@ -35,16 +36,7 @@ Json row_json(const ProfileRow& r) {
   if (r.verdict.defect) j["defect"] = defect_text(r.verdict);
   for (int l = 0; l < kLosses; ++l)
     j["loss_us"][loss_name(static_cast<Loss>(l))] = r.verdict.loss_us[static_cast<size_t>(l)];
-  for (const KernelLaunch& k : r.launches)
-    j["launches"].push_back({{"kernel", k.kernel},
-                             {"blocks", k.blocks},
-                             {"threads", k.threads},
-                             {"registers", k.registers},
-                             {"static_shared_bytes", k.static_shared_bytes},
-                             {"dynamic_shared_bytes", k.dynamic_shared_bytes},
-                             {"local_bytes", k.local_bytes},
-                             {"blocks_fitting", k.blocks_fitting},
-                             {"occupancy", k.occupancy}});
+  if (!r.launches.empty()) j["launches"] = launches_json(r.launches);
   return j;
 }
 
