@@ -12,7 +12,7 @@ install(EXPORT ridge-targets NAMESPACE ridge:: DESTINATION ${ridge_package})
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
 # The C++ headers, under a folder of their own: their names ("base/status.h") are too common for a shared one.
 install(DIRECTORY src/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ridge/cpp FILES_MATCHING PATTERN *.h
-  PATTERN workload_json.h EXCLUDE)
+  PATTERN *_json.h EXCLUDE)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 configure_package_config_file(cmake/ridge-config.cmake.in ${PROJECT_BINARY_DIR}/ridge-config.cmake
   INSTALL_DESTINATION ${ridge_package})

@@ -256,6 +256,8 @@ function(ridge_library)
   add_library(ridge::ridge ALIAS ridge)
   target_include_directories(ridge PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:include/ridge/cpp>)
+  # Installed, ridge-config.cmake asks for it: only where the project has C++.
+  target_compile_features(ridge PUBLIC $<BUILD_INTERFACE:cxx_std_20>)
   target_link_libraries(ridge PUBLIC Threads::Threads PRIVATE $<BUILD_INTERFACE:ridge_warnings> $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 endfunction()
 
