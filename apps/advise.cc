@@ -39,6 +39,9 @@ Status advise_verb(AdviseVerb o) {
   for (const std::string& written : o.levers) {
     if (written == "auto") continue;
     RIDGE_ASSIGN(Lever lever, parse_lever(written));
+    for (const Lever& other : o.wanted.levers)
+      if (other.name == lever.name && other.to == lever.to)
+        return invalid_argument("--lever ", printable(written), " is given twice");
     o.wanted.levers.push_back(std::move(lever));
   }
   RIDGE_ASSIGN(SessionOptions options, o.common.session());

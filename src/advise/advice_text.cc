@@ -41,7 +41,7 @@ std::string advice_text(const AdviceRecord& r, bool color) {
   std::string out = text(bold, "advice: ", advice_sentence(r), plain, "\n");
   if (const LeverJudgement* c = r.choice()) {
     out += text("  ", r.block_gains.empty() ? "to test: " : "tested: ", change_of(c->lever), ": ",
-                purpose_text(purpose_of(*c)), "\n");
+                purpose_text(*c), "\n");
     out += text("  why: ", c->reason, "\n");
     if (c->predicted)
       print_to(out, "  predicted: %+.1f %% less time [%+.1f, %+.1f]\n", 100 * c->gain.value,

@@ -123,6 +123,7 @@ Status apply_lever(const Lever& l, SessionOptions* options) {
     e.kv.k_type = e.kv.v_type = found->second;
   } else if (l.name == "threads") {
     RIDGE_ASSIGN(const int64_t n, positive(l));
+    if (n > limits::kThreads) return unknown(text("1 to ", limits::kThreads).c_str());
     options->device.cpu.threads = static_cast<int>(n);
   } else if (l.name == "prefill-chunk") {
     RIDGE_ASSIGN(e.prefill_tokens, positive(l));

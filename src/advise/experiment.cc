@@ -59,15 +59,17 @@ void decide(AdviceRecord* record) {
                              r.block_gains.size(), ": raise the budget");
   } else if (r.measured.contains(0)) {
     r.decision_reason = "the measured interval includes 0";
-  } else if ((r.measured.value > 0) != (choice->gain.value > 0)) {
+  } else if (predicts_sign(choice->gain) && (r.measured.value > 0) != (choice->gain.value > 0)) {
     r.decision = Decision::kRefuted;
     r.decision_reason = "the sign is not the predicted one";
   } else if (!r.measured.overlaps(choice->gain)) {
     r.decision = Decision::kRefuted;
-    r.decision_reason = "the sign is right, the size lies outside of the predicted interval";
+    r.decision_reason = text(predicts_sign(choice->gain) ? "the sign is right" : "no sign was predicted",
+                             ", the size lies outside of the predicted interval");
   } else {
     r.decision = Decision::kHeld;
-    r.decision_reason = "the measured interval excludes 0 and meets the predicted one";
+    r.decision_reason = text("the measured interval excludes 0 and meets the predicted one",
+                             predicts_sign(choice->gain) ? "" : ", which left the sign open");
   }
 }
 

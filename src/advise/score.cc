@@ -40,10 +40,14 @@ void count_line(std::string_view line, Score* s) {
     const Json j = Json::parse(line);
     const std::string decision = j.at("decision");
     if (decision == decision_name(Decision::kHeld) || decision == decision_name(Decision::kRefuted)) {
-      const double predicted = j.at("chosen").at("predicted_gain").at("value"),
-                   measured = j.at("experiment").at("gain");
+      const Json& predicted = j.at("chosen").at("predicted_gain");
+      const Interval gain{predicted.at("low"), predicted.at("value"), predicted.at("high")};
+      const double measured = j.at("experiment").at("gain");
       ++(decision == decision_name(Decision::kHeld) ? s->held : s->refuted);
-      s->sign_right += predicted * measured > 0;
+      if (predicts_sign(gain))
+        s->sign_right += gain.value * measured > 0;
+      else
+        ++s->sign_open;
     } else {
       s->undecided += decision == decision_name(Decision::kNoDecision);
     }
@@ -187,7 +191,8 @@ Result<Score> read_score(const std::string& path) {
 
 std::string score_text(const Score& s) {
   return text("score: ", s.held, " held, ", s.refuted, " refuted, ", s.undecided,
-              " without decision; sign right in ", s.sign_right, " of ", s.held + s.refuted, " decided",
+              " without decision; sign right in ", s.sign_right, " of ", s.held + s.refuted - s.sign_open,
+              " decided of which one was predicted",
               s.unreadable > 0 ? text("; ", s.unreadable, " lines unreadable") : "");
 }
 

@@ -13,7 +13,8 @@ std::string advice_text(const AdviceRecord& record, bool color);
 
 struct Score {
   int64_t held = 0, refuted = 0, undecided = 0;
-  int64_t sign_right = 0;  // of held + refuted
+  int64_t sign_open = 0;   // of held + refuted: the prediction's interval held 0
+  int64_t sign_right = 0;  // of the others
   int64_t unreadable = 0;  // lines
 };
 std::string score_text(const Score& score);

@@ -7,11 +7,12 @@ const char* purpose_name(Purpose p) {
   return kNames[static_cast<int>(p)];
 }
 
-const char* purpose_text(Purpose p) {
+const char* purpose_text(const LeverJudgement& j) {
+  if (!j.predicted) return "the account has no price for it, the test alone can tell";
   static const char* const kTexts[] = {"the account is sure of a gain",
                                        "it may gain, the account alone cannot tell",
                                        "it should not gain, the test checks that"};
-  return kTexts[static_cast<int>(p)];
+  return kTexts[static_cast<int>(purpose_of(j))];
 }
 
 Purpose purpose_of(const LeverJudgement& j) {

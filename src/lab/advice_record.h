@@ -27,6 +27,11 @@ struct LeverJudgement {
   Interval gain;
 };
 
+/// Whether a predicted gain says if time is saved or lost: an interval with 0 in it does not.
+inline bool predicts_sign(const Interval& gain) {
+  return !gain.contains(0);
+}
+
 /// Less than this share of the workload's time is not worth a change.
 inline constexpr double kWorthwhileGain = 0.01;
 
@@ -37,7 +42,8 @@ enum class Purpose : uint8_t {
   kControl  // it should not gain: the test shows whether the present setting is kept rightly
 };
 const char* purpose_name(Purpose p);  // "gain", "open", "control"
-const char* purpose_text(Purpose p);  // half a sentence for a reader
+/// Half a sentence for a reader.
+const char* purpose_text(const LeverJudgement& judgement);
 Purpose purpose_of(const LeverJudgement& judgement);
 
 enum class Decision : uint8_t { kNotRun, kHeld, kRefuted, kNoDecision };

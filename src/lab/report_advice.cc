@@ -117,7 +117,7 @@ std::string advice_section(const AdviceRecord& r) {
   std::string out = text("<section><h2>Advice: ", escaped(advice_sentence(r)), " <span class=\"badge ",
                          colour, "\">", decision_name(r.decision), "</span></h2><p>",
                          r.block_gains.empty() ? "To test: " : "Tested: ", change_of(c->lever), "; ",
-                         purpose_text(purpose_of(*c)), ".</p><p class=\"why\">", escaped(c->reason), ".</p>");
+                         purpose_text(*c), ".</p><p class=\"why\">", escaped(c->reason), ".</p>");
   if (c->predicted) {
     out += text("<p>Predicted from the account alone: ", range_text(c->gain), " of the time saved");
     if (!r.block_gains.empty())

@@ -60,8 +60,9 @@ TEST(Experiment, a_gain_outside_the_prediction_refutes_it_and_so_does_a_wrong_si
   const AdviceRecord size = fast.test(record_of(0.1, 0.2, 0.3), 5'000);
   EXPECT_EQ(size.decision, Decision::kRefuted);
   EXPECT_NE(size.decision_reason.find("sign is right"), std::string::npos);
-  const AdviceRecord sign = slow.test(record_of(-0.4, 0.1, 0.3), 5'000);
-  EXPECT_EQ(sign.decision, Decision::kRefuted) << "the intervals meet, the sign does not";
+  const AdviceRecord sign = slow.test(record_of(0.01, 0.1, 0.3), 5'000);
+  EXPECT_EQ(sign.decision, Decision::kRefuted);
+  EXPECT_NE(sign.decision_reason.find("not the predicted one"), std::string::npos);
 }
 
 TEST(Experiment, a_predicted_loss_that_is_measured_holds) {
@@ -97,6 +98,17 @@ TEST(Experiment, A47_an_interval_that_includes_zero_decides_nothing) {
   r.interval_known = true, r.measured = {-0.01, 0.15, 0.25};
   decide(&r);
   EXPECT_EQ(r.decision, Decision::kNoDecision);
+}
+
+TEST(Experiment, a_prediction_that_left_the_sign_open_is_neither_right_nor_wrong_by_sign) {
+  AdviceRecord r = record_of(-0.3, 0.04, 0.38);
+  r.interval_known = true, r.measured = {-0.25, -0.2, -0.15};
+  decide(&r);
+  EXPECT_EQ(r.decision, Decision::kHeld) << "the middle of an interval around 0 is no prediction";
+  r.measured = {-0.8, -0.7, -0.6};
+  decide(&r);
+  EXPECT_EQ(r.decision, Decision::kRefuted);
+  EXPECT_EQ(r.decision_reason.find("sign is"), std::string::npos) << r.decision_reason;
 }
 
 TEST(Experiment, A28_the_first_runs_are_kept_apart) {

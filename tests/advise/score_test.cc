@@ -41,6 +41,7 @@ TEST_F(ScoreFile, counts_what_was_appended_and_carries_workload_and_provenance) 
   EXPECT_EQ(score->refuted, 1);
   EXPECT_EQ(score->undecided, 1);
   EXPECT_EQ(score->sign_right, 1);
+  EXPECT_EQ(score->sign_open, 0);
   EXPECT_EQ(score->unreadable, 0);
   std::ifstream in(path_);
   std::string line;
