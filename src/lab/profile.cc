@@ -66,6 +66,7 @@ void Profiler::on_step(const StepFacts& facts, const StepPlan& plan) {
                           static_cast<float>(t.meter.barrier_ns), static_cast<float>(t.meter.imbalance_ns),
                           static_cast<float>(t.meter.occupancy_ns)});
   if (planned.steps++ == 0) {
+    add_up();  // the rows of earlier steps come first
     for (size_t i = 0; i < plan.calls().size(); ++i) {
       const AnyCall& call = plan.calls()[i].call;
       planned.calls.push_back(price(c, planned, call, i, call.args.get()));

@@ -142,6 +142,22 @@ TEST(Profile, holds_of_every_call_of_every_step_what_its_description_says) {
   }
 }
 
+TEST(Profile, chunks_of_a_prompt_are_rows_of_their_own_by_what_lies_before_them) {
+  TinyModel tiny;
+  EngineOptions o;
+  o.kv.context = 300, o.prefill_tokens = 16;
+  const auto engine = engine_for(tiny, o);
+  Profiler profiler;
+  engine->set_observer(&profiler);
+  generate(*engine, {request(random_prompt(40, 1), 1)});
+  const Profile profile = profiler.finish(flat_machine(1e10, 1e11), 1);
+  ASSERT_EQ(profile.phases.size(), 1u);
+  std::vector<std::string> seen;
+  for (const ProfileRow& r : profile.phases[0].rows)
+    if (r.op == "attention_prefill") seen.push_back(r.shape.substr(r.shape.rfind(", ") + 2));
+  EXPECT_EQ(seen, (std::vector<std::string>{"16 after 0", "16 after 16", "8 after 32"}));
+}
+
 TEST(StepPlan, ids_are_never_shared) {
   TinyModel tiny;
   EngineOptions o;

@@ -76,7 +76,8 @@ TEST(Report, launches_are_shown_where_the_device_tells_them_in_every_form) {
                                    .occupancy = 0.125},
                                   {.kernel = "join_kernel", .registers = 31}};
   const std::string page = report_html(p, nullptr), json = profile_json(p), lines = profile_text(p, false);
-  for (const char* part : {">rows_kernel<", ">264 × 128<", ">168<", ">1040 + 103424<", ">24<", ">12.5\xC2\xA0%<"})
+  for (const char* part :
+       {">rows_kernel<", ">264 × 128<", ">168<", ">1040 + 103424<", ">24<", ">12.5\xC2\xA0%<"})
     EXPECT_NE(page.find(part), std::string::npos) << part;
   for (const char* part : {"\"registers\": 168", "\"static_shared_bytes\": 1040", "\"blocks_fitting\": 2",
                            "\"dynamic_shared_bytes\": 103424", "\"local_bytes\": 24", "\"occupancy\": 0.125",
