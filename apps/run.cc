@@ -177,6 +177,13 @@ Result<int> parse_threads(const std::string& word) {
 
 /// One side of --compare: the common options with some of them changed, "isa=scalar activations=f32 kv=f32
 /// threads=1 no-fuse=all".
+std::vector<std::string> names_in(const std::string& list) {
+  std::istringstream from(list);
+  std::vector<std::string> names;
+  for (std::string name; std::getline(from, name, ',');) names.push_back(name);
+  return names;
+}
+
 Result<SessionOptions> side(CommonOptions common, const std::string& changes) {
   std::istringstream words(changes);
   for (std::string word; words >> word;) {
@@ -192,7 +199,7 @@ Result<SessionOptions> side(CommonOptions common, const std::string& changes) {
     else if (key == "threads") {
       RIDGE_ASSIGN(common.threads, parse_threads(value));
     } else if (key == "no-fuse")
-      common.without_fusions = {value};
+      common.without_fusions = names_in(value);
     else
       return invalid_argument("--compare ", printable(word),
                               ": use isa=, activations=, kv=, threads= or no-fuse=");

@@ -84,7 +84,7 @@ typedef struct ridge_model_options {
   int32_t threads;         /* 0: the cores that affinity mask and CPU quota allow */
   int32_t max_sequences;   /* that run at once; 0: 1 */
   const char* isa;         /* "scalar", "avx2", "avx512"; null: the best that this processor has */
-  const char* activations; /* "int8" (null: this; in 8 bits where weights are quantized) or "f32" */
+  const char* activations; /* "int8" (null: this; where weights are quantized), "bf16" or "f32" */
   const char* kv;          /* cache format: "f32", "f16", "bf16", "q8"; null: f16, f32 with f32 activations */
   const char* assume_pre;  /* pre-tokenizer of a file that names none or an unknown one; null: the file's */
   const char* without_fusions; /* fused operators to leave apart, "a,b" or "all"; null: none */

@@ -29,8 +29,8 @@ namespace ridge::capi {
 /// to check.
 Result<Request> request_of(const ridge_model& model, const ridge_request* request);
 
-/// After a step that failed or threw: ends the requests that ran, each with an event that says why, and leaves
-/// an engine that takes new ones. Nothing otherwise. The mutex is held; so in step().
+/// After a step that failed or threw: ends the requests that ran, each with an event that says why, and
+/// leaves an engine that takes new ones. Nothing otherwise. The mutex is held; so in step().
 void settle(ridge_model& model);
 /// One step, its events sorted to those who wait for them.
 Status step(ridge_model& model);

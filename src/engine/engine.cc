@@ -5,25 +5,29 @@
 
 #include "account/recorder.h"
 #include "base/checked.h"
-#include "engine/sampling.h"
-#include "ops/feed_tokens/feed_tokens.h"
 #include "ops/sample/sample.h"
 
 namespace ridge {
 
 namespace {
-// Plans kept: a decode bucket, the usual prefill chunk, and odd last chunks.
-constexpr size_t kPlans = 16;
-// Where batches of decodes come in sizes of their own, recorded: more of them.
-constexpr size_t kRecordedPlans = 32;
+/// A stream's range, closed however its block is left.
+class Range {
+ public:
+  Range(Stream& stream, const char* name) : stream_(stream) { stream_.open_range(name); }
+  ~Range() { stream_.close_range(); }
+  Range(const Range&) = delete;
+
+ private:
+  Stream& stream_;
+};
 }  // namespace
 
 Result<EngineOptions> InferenceEngine::checked(const DecoderConfig& model, const EngineOptions& wanted) {
   EngineOptions o = wanted;
   if (o.max_sequences < 1 || o.max_sequences > limits::kBatchSequences)
     return invalid_argument("max_sequences is ", o.max_sequences, ": use 1 to ", limits::kBatchSequences);
-  if (o.prefill_tokens < 1)
-    return invalid_argument("prefill_tokens is ", o.prefill_tokens, ": use 1 or more");
+  if (o.prefill_tokens < 1 || o.prefill_tokens > limits::kModelContext)
+    return invalid_argument("prefill_tokens is ", o.prefill_tokens, ": use 1 to ", limits::kModelContext);
   if (o.kv.context < 0 || o.kv.context > model.context)
     return invalid_argument("context is ", o.kv.context, ", the model was made for ", model.context,
                             ": use 1 to ", model.context, ", or 0 for all of it");
@@ -199,75 +203,6 @@ InferenceEngine::Batch InferenceEngine::schedule(std::vector<TokenEvent>* events
   return b;
 }
 
-PlanBytes InferenceEngine::plan_bytes_by_kind() const {
-  PlanBytes b;
-  b.staging = ids_staging_.bytes();
-  for (const CachedPlan& p : plans_)
-    b.activations += p.plan->activation_bytes(), b.workspaces += p.plan->workspace_bytes(),
-        b.staging += p.plan->staging_bytes();
-  return b;
-}
-int64_t InferenceEngine::plan_bytes() const {
-  const PlanBytes b = plan_bytes_by_kind();
-  return b.activations + b.workspaces;
-}
-
-/// Where steps are recorded, batches of decodes come in few sizes: rows without keys follow the real ones.
-void InferenceEngine::pad(Batch* batch) const {
-  BatchShape& shape = batch->shape;
-  if (!options_.plan.graphs || !stream_->records_graphs() || shape.prefills > 0) return;
-  int64_t bucket = 1;  // 1, 2, 3, 4, 6, 8, 12, 16 ...
-  while (bucket < shape.decodes)
-    bucket = bucket < 4 ? bucket + 1 : (bucket & (bucket - 1)) == 0 ? bucket / 2 * 3 : bucket / 3 * 4;
-  shape.decodes = shape.logit_rows = std::min(bucket, options_.max_sequences);
-}
-
-Result<StepPlan*> InferenceEngine::plan_for(const Batch& batch) {
-  PlanKey key{batch.shape, 0, 0};
-  for (const Sequence* s : batch.sampled) {
-    const SamplingParams& p = s->sampling;
-    // Tables of penalties and biases come in powers of two, so that a growing answer meets few new plans.
-    const auto bucket = [](size_t n) {
-      return n == 0 ? int64_t{0} : int64_t{1} << (64 - __builtin_clzll(n | 15));
-    };
-    if (p.penalised()) key.history = std::max(key.history, bucket(s->tokens.size()));
-    key.biases = std::max(key.biases, bucket(p.logit_bias.size()));
-  }
-  for (CachedPlan& p : plans_)
-    if (p.key == key) {
-      p.used = steps_;
-      return p.plan.get();
-    }
-  RIDGE_ASSIGN(auto plan, write_plan(batch.shape, key.history, key.biases));
-  if (plans_.size() == (stream_->records_graphs() ? kRecordedPlans : kPlans))
-    plans_.erase(
-        std::min_element(plans_.begin(), plans_.end(), [](auto& a, auto& b) { return a.used < b.used; }));
-  plans_.push_back({key, std::move(plan), steps_});
-  return plans_.back().plan.get();
-}
-
-Result<std::unique_ptr<StepPlan>> InferenceEngine::write_plan(const BatchShape& shape, int64_t history,
-                                                              int64_t biases) {
-  auto plan = std::make_unique<StepPlan>(*device_);
-  Tensor ids;
-  if (!device_->host_visible()) {
-    ids = Tensor(last_ids_.data(), kI32, {options_.max_sequences});
-    FeedTokensArgs feed;
-    feed.ids = plan->input("token_ids", kI32, {shape.tokens()});
-    feed.source = plan->input("token_source", kI32, {shape.tokens()});
-    feed.sampled = ids, feed.fed = plan->counter("tokens_fed");
-    plan->call("tokens", feed);
-  }
-  model_->write_step(*plan, shape, pool_.pages(), options_.formats);
-  if (shape.logit_rows > 0)
-    write_sampling(*plan, shape.logit_rows, model_->config().vocab, history, biases,
-                   ids ? ids.slice(0, shape.logit_rows) : ids);
-  PlanOptions options = options_.plan;
-  options.graphs = options.graphs && shape.prefills == 0;
-  RIDGE_TRY(plan->finish(options));
-  return plan;
-}
-
 Result<InferenceEngine::Launched> InferenceEngine::launch(Batch batch, int64_t begin_ns) {
   Launched step;
   step.facts.begin_ns = begin_ns;
@@ -284,7 +219,7 @@ Result<InferenceEngine::Launched> InferenceEngine::launch(Batch batch, int64_t b
   std::function<void(size_t)> after;
   if (observer_ != nullptr && observer_->wants_calls())
     after = [&](size_t call) { observer_->on_call(plan, call); };
-  stream_->open_range("step");
+  const Range range(*stream_, "step");
   RIDGE_TRY(plan.upload(*stream_));
   const Status ran = plan.run(*stream_, observer_ != nullptr ? &facts.calls : nullptr, after);
   // What was queued before a stop may still read the inputs; nothing counts what it wrote.
@@ -296,7 +231,6 @@ Result<InferenceEngine::Launched> InferenceEngine::launch(Batch batch, int64_t b
     RIDGE_TRY(stream_->download(ids_staging_.begin() + step.slot * last_ids_.bytes(), last_ids_.data(),
                                 batch.shape.logit_rows * 4));
   RIDGE_TRY(stream_->record(*events_[step.slot]));
-  stream_->close_range();
   for (const auto* group : {&batch.decodes, &batch.prefills})
     for (const Chunk& c : *group) c.sequence->cached += c.tokens, c.sequence->fed_row = -1;
   if (last_ids_.data() != nullptr)
