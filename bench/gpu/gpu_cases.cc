@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   cases::Bench bench(**device);
   int failed = 0, ran = 0;
   for (const auto& list : {cases::linear_cases(), cases::attention_cases(), cases::row_cases(),
-                           cases::sample_cases(), cases::chain_cases()})
+                           cases::sample_cases(), cases::chain_cases(), cases::thread_cases()})
     for (const cases::DeviceCase& one : list) {
       bool wanted = argc < 2;
       for (int i = 1; i < argc; ++i) wanted = wanted || std::strcmp(argv[i], one.id) == 0;

@@ -76,5 +76,6 @@ std::vector<DeviceCase> attention_cases();
 std::vector<DeviceCase> row_cases();
 std::vector<DeviceCase> sample_cases();
 std::vector<DeviceCase> chain_cases();
+std::vector<DeviceCase> thread_cases();
 
 }  // namespace ridge::cases
