@@ -4,8 +4,11 @@
 usage: device_code.py [ROOT]                      prints the key
        device_code.py --check [ROOT]              exits 1, saying why, when the evidence is missing or of other code
        device_code.py --record LOG [ROOT]         makes the evidence of a log of gpu_conformance, run on this code
+       device_code.py --sanitized FOLDER [ROOT]   makes that of the logs of bench/gpu/sanitize.sh, likewise
+       device_code.py --goldens LOG [ROOT]        makes that of a log of goldens_test with RIDGE_TEST_DEVICE=cuda, likewise
 The key covers every src/**/*_cuda.cu, what they include from src/ (comments and spacing aside), and the flags that
-cmake/Cuda.cmake compiles them with. The evidence is bench/results/nvidia-h200/conformance.json.
+cmake/Cuda.cmake compiles them with. The evidence is bench/results/nvidia-h200/conformance.json, sanitizers.json and
+goldens.json; of the two last, --check looks at those that are there.
 """
 import datetime
 import hashlib
@@ -18,7 +21,11 @@ import sys
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 KERNEL = re.compile(r"^(\S+)\s+(\S+)\s+(\d+) runs\s+(\d+) declined, worst error (\S+) of its bound")
 TOTAL = re.compile(r"^(\d+) runs, (\d+) failures$", re.M)
-EVIDENCE = pathlib.Path("bench/results/nvidia-h200/conformance.json")
+RESULTS = pathlib.Path("bench/results/nvidia-h200")
+EVIDENCE, SANITIZERS, GOLDENS = RESULTS / "conformance.json", RESULTS / "sanitizers.json", RESULTS / "goldens.json"
+SUMMARY = re.compile(r"^========= (?:ERROR|RACECHECK) SUMMARY: (\d+) (?:errors|hazards).*$", re.M)
+PASSED = re.compile(r"^\[       OK \] (\S+)", re.M)
+FAILED = re.compile(r"^\[  FAILED  \] (\S+)", re.M)
 
 
 def code_of(text):
@@ -57,10 +64,47 @@ def check(root):
     evidence, key = json.loads(path.read_text(encoding="utf-8")), key_of(root)
     if evidence["failures"] != 0 or evidence["runs"] == 0:
         return f"{EVIDENCE}: {evidence['failures']} of {evidence['runs']} runs failed"
-    if evidence["device_code"] != key:
-        return (f"{EVIDENCE} is stale: it is of device code {evidence['device_code']} ({evidence['date']}), this is {key}: "
-                "run bench/gpu/run.sh on a GPU again")
+    for name, script in ((EVIDENCE, "run.sh"), (SANITIZERS, "sanitize.sh"), (GOLDENS, "engine.sh")):
+        if not (root / name).is_file():
+            continue
+        evidence = json.loads((root / name).read_text(encoding="utf-8"))
+        if evidence["device_code"] != key:
+            return (f"{name} is stale: it is of device code {evidence['device_code']} ({evidence['date']}), this is {key}: "
+                    f"run bench/gpu/{script} on a GPU again")
     return None
+
+
+def stamp(root):
+    """What every piece of evidence carries."""
+    commit = subprocess.run(["git", "-C", root, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+    return {"device_code": key_of(root), "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), "commit": commit}
+
+
+def keep(root, name, evidence):
+    (root / name).write_text(json.dumps(evidence, indent=1) + "\n", encoding="utf-8")
+    print(f"{name}: device code {evidence['device_code']}")
+
+
+def sanitized(root, folder):
+    tools = {}
+    for tool in ("memcheck", "racecheck", "synccheck", "initcheck"):
+        text = (pathlib.Path(folder) / f"{tool}.log").read_text(encoding="utf-8")
+        total, summary = TOTAL.search(text), SUMMARY.search(text)
+        if total is None or summary is None:
+            sys.exit(f"{folder}/{tool}.log has no line '… runs, … failures' or no summary: it is no whole log of bench/gpu/sanitize.sh")
+        if int(total[2]) or int(summary[1]) or not int(total[1]):
+            sys.exit(f"{folder}/{tool}.log: {total[0]}; {summary[0]}: what a tool finds is no evidence")
+        tools[tool] = {"runs": int(total[1]), "failures": int(total[2]), "summary": summary[0].removeprefix("========= ")}
+    keep(root, SANITIZERS, {**stamp(root), "device": text.splitlines()[1], "tools": tools})
+
+
+def goldens(root, log):
+    text = pathlib.Path(log).read_text(encoding="utf-8")
+    passed, failed = PASSED.findall(text), FAILED.findall(text)
+    if failed or not passed:
+        sys.exit(f"{log}: {len(passed)} tests passed, {len(failed)} failed: that is no evidence")
+    worst = re.findall(r"^(\S+: \d+ prompts, .*)$", text, re.M)
+    keep(root, GOLDENS, {**stamp(root), "passed": passed, "differences": worst})
 
 
 def record(root, log):
@@ -72,19 +116,16 @@ def record(root, log):
     for line in text.splitlines():
         if match := KERNEL.match(line):
             kernels.setdefault(match[1], {})[match[2]] = {"runs": int(match[3]), "declined": int(match[4]), "worst": float(match[5])}
-    commit = subprocess.run(["git", "-C", root, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
-    evidence = {"device_code": key_of(root), "device": text.splitlines()[0], "runs": int(total[1]), "failures": int(total[2]),
-                "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), "commit": commit, "kernels": kernels}
-    (root / EVIDENCE).write_text(json.dumps(evidence, indent=1) + "\n", encoding="utf-8")
-    print(f"{EVIDENCE}: {total[1]} runs, {total[2]} failures, device code {evidence['device_code']}")
+    keep(root, EVIDENCE, {**stamp(root), "device": text.splitlines()[0], "runs": int(total[1]), "failures": int(total[2]), "kernels": kernels})
 
 
 def main(arguments):
-    mode = arguments.pop(0) if arguments and arguments[0] in ("--check", "--record") else None
-    log = arguments.pop(0) if mode == "--record" else None
+    makers = {"--record": record, "--sanitized": sanitized, "--goldens": goldens}
+    mode = arguments.pop(0) if arguments and arguments[0] in ("--check", *makers) else None
+    log = arguments.pop(0) if mode in makers else None
     root = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).resolve().parent.parent)
-    if mode == "--record":
-        record(root, log)
+    if mode in makers:
+        makers[mode](root, log)
     elif mode == "--check":
         if fault := check(root):
             sys.exit(fault)

@@ -72,6 +72,31 @@ class DeviceCode(unittest.TestCase):
         self.record(failures=3)
         self.assertIn("3 of 12 runs failed", self.run_tool("--check").stderr)
 
+    def sanitizer_logs(self, found=0):
+        for tool in ("memcheck", "racecheck", "synccheck", "initcheck"):
+            kind = ("RACECHECK", "hazards displayed") if tool == "racecheck" else ("ERROR", "errors")
+            self.write(f"san/{tool}.log", f"========= COMPUTE-SANITIZER\n{LOG.format(0)}========= {kind[0]} SUMMARY: {found} {kind[1]}\n")
+        return self.run_tool("--sanitized", self.root / "san")
+
+    def test_sanitizer_evidence_is_of_clean_logs_and_goes_stale_too(self):
+        self.record()
+        self.assertEqual(self.sanitizer_logs().returncode, 0)
+        evidence = json.loads((self.root / "bench/results/nvidia-h200/sanitizers.json").read_text())
+        self.assertEqual(evidence["tools"]["racecheck"]["runs"], 12)
+        self.assertEqual(self.run_tool("--check").returncode, 0)
+        self.assertIn("no evidence", self.sanitizer_logs(found=1).stderr)
+        self.write("src/device/a.cuh", "short g();\n")
+        self.record()
+        self.assertIn("sanitizers.json is stale", self.run_tool("--check").stderr)
+
+    def test_goldens_are_evidence_only_where_all_ran_well(self):
+        self.write("good", "[       OK ] Real/Goldens.tokens/m (3 ms)\nm: 11 prompts, max 1e-5\n")
+        self.write("bad", "[       OK ] Real/Goldens.tokens/m (3 ms)\n[  FAILED  ] Real/Goldens.layers/m\n")
+        self.assertNotEqual(self.run_tool("--goldens", self.root / "bad").returncode, 0)
+        self.assertEqual(self.run_tool("--goldens", self.root / "good").returncode, 0)
+        evidence = json.loads((self.root / "bench/results/nvidia-h200/goldens.json").read_text())
+        self.assertEqual(evidence["passed"], ["Real/Goldens.tokens/m"])
+
 
 if __name__ == "__main__":
     unittest.main()
