@@ -44,6 +44,11 @@ void say(std::string_view line) {
   std::fflush(stdout);
   std::fprintf(stderr, "ridge: %s\n", visible(line).c_str());
 }
+Status check_output() {
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return {};
+  return io_error("cannot write the output: the disk is full, or nobody reads it");
+}
 
 namespace {
 
@@ -71,13 +76,6 @@ bool open_standard_streams() {
         open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) != fd)
       return false;
   return true;
-}
-
-/// What was printed must have arrived: a full disk or a closed output is a failure.
-Status check_output() {
-  std::cout.flush();
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return {};
-  return io_error("cannot write the output: the disk is full, or nobody reads it");
 }
 
 int report(const Status& status) {

@@ -1,8 +1,10 @@
 // ridge run: answers a prompt, streamed; or a chat, line by line.
 
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -53,9 +55,14 @@ Result<Answer> generate(Session& session, std::vector<int32_t> prompt, const Run
   request.end_ids = session.end_ids();
   RIDGE_ASSIGN(const int64_t id, session.engine().submit(std::move(request)));
   TokenDecoder decoder(session.tokenizer());
-  const auto emit = [&](const std::string& piece) {
+  // What cannot be written is not worth the rest of the answer.
+  const auto emit = [&](const std::string& piece) -> Status {
     answer.text += piece;
-    if (stream) std::fwrite(piece.data(), 1, piece.size(), stdout), std::fflush(stdout);
+    if (!stream) return {};
+    std::fwrite(piece.data(), 1, piece.size(), stdout);
+    const Status written = check_output();
+    if (!written.ok() && answer.finish == Finish::kNone) session.engine().cancel(id);
+    return written;
   };
   while (answer.finish == Finish::kNone) {
     if (interrupted()) {
@@ -69,10 +76,10 @@ Result<Answer> generate(Session& session, std::vector<int32_t> prompt, const Run
       if (answer.first_ns == 0) answer.first_ns = answer.end_ns;
       answer.ids.push_back(e.token), answer.logprobs.push_back(e.logprob);
       answer.finish = e.finish;
-      if (e.finish != Finish::kEnd) emit(decoder.push(e.token));
+      if (e.finish != Finish::kEnd) RIDGE_TRY(emit(decoder.push(e.token)));
     }
   }
-  emit(decoder.finish());
+  RIDGE_TRY(emit(decoder.finish()));
   return answer;
 }
 
@@ -138,9 +145,14 @@ Status chat(Session& session, const RunOptions& o) {
   messages = begun;
   int64_t lines = 0, refused = 0;
   std::string line;
+  int why = 0;  // no line could be read
   while (!interrupted()) {
     if (stdout_is_terminal() && !o.common.json) std::printf("> "), std::fflush(stdout);
-    if (!std::getline(std::cin, line)) break;
+    errno = 0;
+    if (!std::getline(std::cin, line)) {
+      why = errno;
+      break;
+    }
     if (line.empty()) continue;
     if (line == kReset) {
       messages = begun;
@@ -160,10 +172,14 @@ Status chat(Session& session, const RunOptions& o) {
     if (o.common.json)
       print_json(session, *a, o);
     else
-      std::printf("\n"), std::fflush(stdout);
+      std::printf("\n");
+    RIDGE_TRY(check_output());
     messages.push_back({"assistant", a->text});
   }
   if (interrupted()) return interruption();
+  if (std::cin.bad() || std::ferror(stdin) != 0)
+    return io_error("stdin: cannot read the prompts: ",
+                    why != 0 ? std::strerror(why) : "the system gives no reason");
   if (refused > 0) return invalid_argument(refused, " of ", lines, " lines were not answered");
   return {};
 }

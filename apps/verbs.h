@@ -73,4 +73,8 @@ Status interruption();
 /// in it drives the terminal or begins another line.
 void say(std::string_view line);
 
+/// Flushes stdout. kIo when what was printed has not arrived: the disk is full, or the output is closed.
+/// Verbs that print for long look at it as they go; main does at the end of each.
+Status check_output();
+
 }  // namespace ridge::app

@@ -64,7 +64,7 @@ Result<InputFile> InputFile::open(const std::string& path) try {
   }
   struct stat facts;
   if (::fstat(file.descriptor_, &facts) != 0) return io_error(path, ": cannot stat: ", reason(errno));
-  if (!S_ISREG(facts.st_mode)) return invalid_argument(path, " is ", kind_of(facts.st_mode), ", not a file");
+  if (!S_ISREG(facts.st_mode)) return io_error(path, " is ", kind_of(facts.st_mode), ", not a file");
   file.bytes_ = static_cast<uint64_t>(facts.st_size);
   return file;
 } catch (const std::bad_alloc&) {

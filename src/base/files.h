@@ -18,7 +18,7 @@ namespace ridge {
 class InputFile {
  public:
   InputFile() = default;
-  /// Errors: kNotFound or kIo with the system's reason; kInvalidArgument for a directory, a pipe or a device.
+  /// Errors: kNotFound, or kIo: with the system's reason, or for a directory, a pipe or a device.
   static Result<InputFile> open(const std::string& path);
   /// `bytes` must outlive the result; `name` stands for the path in messages.
   static InputFile borrow(std::span<const std::byte> bytes, std::string name);

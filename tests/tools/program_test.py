@@ -35,7 +35,10 @@ class Program(Runs):
         self.ends(WRONG, "8192", "run", self.model, "--raw", "-p", "a" * 9000)
         self.ends(WRONG, "no tokens", "run", self.model, "--raw", "-p", "")
         self.ends(FAILED, "no/such", "run", "no/such.gguf", "-p", "hi")
-        self.ends(WRONG, "is a directory", "inspect", self.folder.name)
+        for path, says in (("no/such.gguf", "no such file"), (self.folder.name, "is a directory"), ("/dev/zero", "is a device")):
+            for verb in (("inspect",), ("run", "-p", "hi"), ("bench",), ("profile",), ("advise",)):
+                self.ends(FAILED, says, *verb, path)
+        self.ends(FAILED, "is a directory", "profile", self.model, "--machine", self.folder.name)
 
     def test_I60_output_that_cannot_be_written_is_a_failure_in_every_verb(self):
         verbs = (["--help"], ["run", self.model, "-p", "hi", "-n", "2"], ["run", self.model, "-p", "hi", "-n", "2", "--json"],
@@ -45,6 +48,28 @@ class Program(Runs):
                 run = subprocess.run([RIDGE, *verb], stdout=full, stderr=subprocess.PIPE, text=True, timeout=100)
             self.assertEqual(run.returncode, FAILED, verb)
             self.assertIn("cannot write the output", run.stderr, verb)
+
+    def test_an_answer_that_cannot_be_written_is_not_generated_to_its_end(self):
+        # Some 8,000 tokens of milliseconds each, were they generated.
+        model = self.synthetic("slow.gguf", layers=8, hidden=1024, inner=4096, heads=16)
+        for more, said in ((["--raw", "-p", "hi"], ""), ([], "hi\nhi\n")):
+            begin = time.monotonic()
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                run = subprocess.run([RIDGE, "run", model, "-n", "8000", *more], stdout=full, stderr=subprocess.PIPE, input=said,
+                                     text=True, timeout=100)
+            self.assertEqual((run.returncode, len(run.stderr.splitlines())), (FAILED, 1), run.stderr)
+            self.assertIn("cannot write the output", run.stderr)
+            self.assertLess(time.monotonic() - begin, 10, more)
+
+    def test_prompts_that_cannot_be_read_are_a_failure_and_not_the_end_of_a_chat(self):
+        folder = os.open(self.folder.name, os.O_RDONLY)
+        try:
+            run = subprocess.run([RIDGE, "run", self.model, "-n", "2"], stdin=folder, capture_output=True, text=True, timeout=100)
+        finally:
+            os.close(folder)
+        self.assertEqual((run.returncode, run.stdout, len(run.stderr.splitlines())), (FAILED, "", 1), run.stderr)
+        self.assertIn("stdin", run.stderr)
+        self.assertIn("directory", run.stderr)
 
     def test_inspect_shows_no_control_character_of_a_file(self):
         hostile = os.path.join(self.folder.name, "hostile.gguf")

@@ -130,7 +130,7 @@ TEST_F(Files, absent_folders_and_devices_are_refused) {
   EXPECT_NE(write_file_atomically(at("no/such/f"), "x").message().find(at("no/such/f")), std::string::npos);
   EXPECT_EQ(write_file_atomically("/dev/null", "x").code(), Code::kInvalidArgument);
   EXPECT_EQ(write_file_atomically(folder_, "x").code(), Code::kInvalidArgument);
-  EXPECT_EQ(read_file(folder_, 100).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(read_file(folder_, 100).status().code(), Code::kIo);
   EXPECT_EQ(read_file(at("absent"), 100).status().code(), Code::kNotFound);
 }
 
