@@ -1,9 +1,9 @@
 // ridge bench: tokens a second of a model, or the speed of one operator at any shape.
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -132,15 +132,6 @@ bool has_operand(const AnyOperator& op, const std::string& name) {
                      [&](const auto& o) { return o.name == name; });
 }
 
-/// That only the reference takes the call, which is there to be right and not to be timed.
-Status no_kernel(const AnyOperator& op, const Selection& selection) {
-  std::string why;
-  for (const std::string& d : selection.declines) why += text(why.empty() ? "" : "; ", d);
-  if (why.empty()) why = why_no_kernel(op, "cpu");
-  return declined(op.name(), ": ", why.empty() ? "no kernel of this instruction set" : why,
-                  ": --reference times the reference");
-}
-
 /// --dtype, read.
 Result<std::map<std::string, DType>> dtypes_of(const BenchChoices& o, const AnyOperator& op) {
   std::map<std::string, DType> dtypes;
@@ -162,39 +153,6 @@ Result<std::map<std::string, DType>> dtypes_of(const BenchChoices& o, const AnyO
   return dtypes;
 }
 
-/// Copies of one call with operands of their own, so many that together they exceed every cache.
-Result<Json> bench_call(const BenchChoices& o, CpuDevice& device, const Machine& machine, AnyOperator& op,
-                        const std::vector<int64_t>& shape, const std::map<std::string, DType>& dtypes) {
-  constexpr int64_t kRotated = 200 << 20;
-  std::vector<Buffer> storage;
-  std::vector<AnyCall> calls;
-  std::vector<Selection> selections;
-  RIDGE_ASSIGN(const auto stream, device.create_stream());
-  int64_t bytes = 0, workspace = 0;
-  while (calls.empty() || (bytes < kRotated && calls.size() < 256)) {
-    RIDGE_TRY(check_stop());
-    RIDGE_ASSIGN(AnyCall call, op.example(device.target(), shape, dtypes, calls.size() + 1, &storage));
-    RIDGE_TRY(op.check(call.args.get()));
-    RIDGE_ASSIGN(const Selection s, op.select(device.target(), call.args.get()));
-    if (s.kernel < 0 && !o.reference) return no_kernel(op, s);
-    workspace = std::max(workspace, s.workspace_bytes);
-    bytes += std::max<int64_t>(1, op.cost(s, call.args.get()).total_bytes());
-    calls.push_back(std::move(call)), selections.push_back(s);
-  }
-  RIDGE_ASSIGN(const Buffer scratch, Buffer::allocate(workspace));
-  stream->set_workspace(scratch.data(), scratch.bytes());
-  std::vector<double> us;
-  const int64_t stop = now_ns() + static_cast<int64_t>(o.seconds * 1e9);
-  for (size_t i = 0; us.size() < calls.size() + 3 || now_ns() < stop; ++i) {
-    const size_t c = i % calls.size();
-    const int64_t begin = now_ns();
-    RIDGE_TRY(op.run(selections[c], *stream, calls[c].args.get()));
-    if (i >= calls.size()) us.push_back(double(now_ns() - begin) / 1e3);  // the first pass touches memory
-    if (interrupted()) return interruption();
-  }
-  return operator_row(op, calls[0], selections[0], us, bytes, machine.at(device.team().threads()));
-}
-
 /// With the names of the columns before the first: what is refused has printed nothing.
 void print_row(const Json& r, bool first) {
   if (first)
@@ -208,6 +166,40 @@ void print_row(const Json& r, bool first) {
               100 * r["attainment"].get<double>(), r["defect"].get<std::string>().c_str());
 }
 
+/// What --op names.
+Result<std::vector<AnyOperator*>> operators_of(const BenchChoices& o) {
+  if (o.op == "all" && !(o.shape.empty() && o.dtypes.empty()))
+    return invalid_argument("--shape and --dtype go with one operator: name it with --op");
+  if (o.op == "all") return operators();
+  AnyOperator* const one = find_operator(o.op);
+  if (one != nullptr) return std::vector<AnyOperator*>{one};
+  std::string names;
+  for (const AnyOperator* op : operators()) names += text(names.empty() ? "" : ", ", op->name());
+  return invalid_argument("operator ", printable(o.op), " does not exist; there are ", names);
+}
+
+/// An operator, and how it is called.
+struct Timed {
+  AnyOperator* op;
+  std::map<std::string, DType> dtypes;
+  std::vector<std::vector<int64_t>> shapes;
+};
+
+Result<std::vector<Timed>> all_timed(const BenchChoices& o) {
+  RIDGE_ASSIGN(const auto chosen, operators_of(o));
+  std::vector<Timed> all;
+  for (AnyOperator* op : chosen) {
+    Timed t{op, {}, op->bench_cases()};
+    RIDGE_ASSIGN(t.dtypes, dtypes_of(o, *op));
+    if (!o.shape.empty()) {
+      RIDGE_ASSIGN(auto shape, complete_shape(op->name(), op->case_dims(), o.shape));
+      t.shapes = {std::move(shape)};
+    }
+    all.push_back(std::move(t));
+  }
+  return all;
+}
+
 Status bench_operators(const BenchChoices& o) {
   RIDGE_ASSIGN(const SessionOptions options, o.common.session());
   if (!o.common.model.empty())
@@ -216,57 +208,54 @@ Status bench_operators(const BenchChoices& o) {
   const bool on_cpu = options.device.backend == "cpu";
   if (!on_cpu && o.reference)
     return invalid_argument("--reference is for the CPU, where references run: leave it out");
-  std::vector<AnyOperator*> chosen = operators();
-  if (o.op == "all" && !(o.shape.empty() && o.dtypes.empty()))
-    return invalid_argument("--shape and --dtype go with one operator: name it with --op");
-  if (o.op != "all") {
-    AnyOperator* one = find_operator(o.op);
-    std::string names;
-    for (const AnyOperator* op : operators()) names += text(names.empty() ? "" : ", ", op->name());
-    if (one == nullptr)
-      return invalid_argument("operator ", printable(o.op), " does not exist; there are ", names);
-    chosen = {one};
-  }
+  RIDGE_ASSIGN(const std::vector<Timed> all, all_timed(o));
   RIDGE_ASSIGN(const auto device, create_device(options.device));
-  RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, *device));
-  Json rows = Json::array(), left_out = Json::array();
-  for (AnyOperator* op : chosen) {
-    RIDGE_ASSIGN(const auto dtypes, dtypes_of(o, *op));
-    std::vector<std::vector<int64_t>> shapes = op->bench_cases();
-    if (!o.shape.empty()) {
-      RIDGE_ASSIGN(auto shape, complete_shape(op->name(), op->case_dims(), o.shape));
-      shapes = {std::move(shape)};
+  // A machine that has to be measured takes a minute: not before a call that is refused.
+  std::optional<Machine> machine;
+  const MachineOf machine_of = [&]() -> Result<const Machine*> {
+    if (!machine) {
+      RIDGE_ASSIGN(machine, machine_for(o.machine, *device));
     }
-    for (const auto& shape : shapes) {
-      const auto made = on_cpu ? bench_call(o, static_cast<CpuDevice&>(*device), machine, *op, shape, dtypes)
-                               : bench_device_call(*device, machine, *op, shape, dtypes, o.seconds);
+    return &*machine;
+  };
+  if (!o.machine.empty()) RIDGE_TRY(machine_of().status());
+  Json rows = Json::array(), left_out = Json::array();
+  for (const Timed& t : all) {
+    for (const auto& shape : t.shapes) {
+      const auto made = on_cpu ? bench_call(static_cast<CpuDevice&>(*device), machine_of, *t.op, shape,
+                                            t.dtypes, o.seconds, o.reference)
+                               : bench_device_call(*device, machine_of, *t.op, shape, t.dtypes, o.seconds);
       if (made.status().code() == Code::kDeclined) {
         if (o.op != "all") return invalid_argument(made.status().message());
         say(text("left out: ", made.status().message()));
-        left_out.push_back(op->name());
+        left_out.push_back(t.op->name());
         break;
       }
       RIDGE_TRY(made.status());
       const Json& r = *made;
       rows.push_back(r);
-      if (!o.common.json) print_row(r, rows.size() == 1);
+      if (o.common.json) continue;
+      print_row(r, rows.size() == 1);
+      RIDGE_TRY(check_output());
     }
   }
-  if (o.common.json)
-    std::printf("%s\n", Json{{"machine", machine.cpu},
-                             {"isa", machine.isa},
-                             {"threads", device->host_threads()},
-                             {"operators", rows},
-                             {"left_out", left_out}}
-                            .dump(1)
-                            .c_str());
+  if (!o.common.json) return {};
+  RIDGE_ASSIGN(const Machine* const measured, machine_of());
+  std::printf("%s\n", Json{{"machine", measured->cpu},
+                           {"isa", measured->isa},
+                           {"threads", device->host_threads()},
+                           {"operators", rows},
+                           {"left_out", left_out}}
+                          .dump(1)
+                          .c_str());
   return {};
 }
 
 }  // namespace
 
-Json operator_row(const AnyOperator& op, const AnyCall& call, const Selection& selection,
-                  const std::vector<double>& us, int64_t reuse_bytes, const ThreadCeilings& ceilings) {
+Json operator_row(const AnyOperator& op, const std::vector<int64_t>& shape, const AnyCall& call,
+                  const Selection& selection, const std::vector<double>& us, int64_t reuse_bytes,
+                  const ThreadCeilings& ceilings) {
   Occasion occasion;
   occasion.measured_us = median(us);
   occasion.reuse_bytes = reuse_bytes;
@@ -274,7 +263,7 @@ Json operator_row(const AnyOperator& op, const AnyCall& call, const Selection& s
   // All classes, activations too, were last touched a whole rotation ago.
   const Verdict v = judge(all_far(cost), ceilings, occasion);
   return Json{{"op", op.name()},
-              {"shape", op.shape(call.args.get())},
+              {"shape", shape_text(op.name(), op.case_dims(), shape)},
               {"formats", formats_of(call)},
               {"kernel", op.kernel_name(selection)},
               {"us", occasion.measured_us},

@@ -66,13 +66,14 @@ Status queue(AnyOperator& op, const Copies& c, Stream& stream) {
 
 }  // namespace
 
-Result<nlohmann::ordered_json> bench_device_call(Device& device, const Machine& machine, AnyOperator& op,
+Result<nlohmann::ordered_json> bench_device_call(Device& device, const MachineOf& machine_of, AnyOperator& op,
                                                  const std::vector<int64_t>& shape,
                                                  const std::map<std::string, DType>& dtypes, double seconds) {
   std::vector<Buffer> storage;
   RIDGE_ASSIGN(const AnyCall host, op.example(device.target(), shape, dtypes, 1, &storage));
   RIDGE_TRY(op.select(device.target(), host.args.get()).status());
   RIDGE_ASSIGN(const Copies copies, copies_of(device, op, host));
+  RIDGE_ASSIGN(const Machine* const machine, machine_of());
   RIDGE_ASSIGN(const auto stream, device.create_stream());
   stream->set_workspace(copies.workspace.data(), copies.workspace.bytes());
   if (!stream->records_graphs() || !stream->has_stamps())
@@ -106,7 +107,7 @@ Result<nlohmann::ordered_json> bench_device_call(Device& device, const Machine& 
       us.push_back(static_cast<double>(stamps[1] - stamps[0]) / 1e3 /
                    static_cast<double>(copies.calls.size()));
   }
-  auto row = operator_row(op, copies.calls[0], copies.selection, us, copies.bytes, machine.at(1));
+  auto row = operator_row(op, shape, copies.calls[0], copies.selection, us, copies.bytes, machine->at(1));
   row["rotated_bytes"] = copies.bytes, row["copies"] = copies.calls.size();
   row["launches"] = launches_json(launches);
   return row;

@@ -16,4 +16,9 @@ namespace ridge::app {
 Result<std::vector<int64_t>> complete_shape(const std::string& op, const std::string& case_dims,
                                             const std::vector<int64_t>& given);
 
+/// The same call as users write it, "4,100,576": without the numbers that follow where those are what
+/// follows, else in full. complete_shape() of it gives `shape`.
+std::string shape_text(const std::string& op, const std::string& case_dims,
+                       const std::vector<int64_t>& shape);
+
 }  // namespace ridge::app

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/checked.h"
+#include "base/stop.h"
 #include "tensor/blocks.h"
 
 namespace ridge {
@@ -92,6 +93,7 @@ void HostOperand::fill(Random& random) {
   const int64_t columns = tensor_.rank() > 0 ? tensor_.dim(tensor_.rank() - 1) : 1;
   std::vector<float> values(static_cast<size_t>(columns));
   for_each_row(tensor_, [&](int64_t at) {
+    if (stop_requested()) return;  // seconds for a large operand, and whoever asked will not use it
     for (float& v : values) v = random.normal();
     if (is_block_quantized(tensor_.dtype)) {
       const int64_t block = at / dtype_block(tensor_.dtype);

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""What `ridge bench --op` prints, holds and costs: shapes that it takes back, memory, Ctrl-C, refusals before anything is measured.
+
+usage: program_bench_test.py RIDGE
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from program import DONE, INTERRUPTED, RIDGE, WRONG, Runs
+
+MEASURED = "import os, sys; w = os.wait4(os.spawnv(os.P_NOWAIT, sys.argv[1], sys.argv[1:]), 0); print(w[1], w[2].ru_maxrss)"
+
+
+class Bench(Runs):
+    def bench(self, *arguments):
+        return "bench", "--machine", self.machine(), "--seconds", "0.01", *arguments
+
+    def rows(self, *arguments):
+        return json.loads(self.ends(DONE, "", *self.bench(*arguments, "--json")).stdout)["operators"]
+
+    def test_every_shape_that_is_printed_is_the_one_that_shape_takes(self):
+        printed = self.rows("--op", "all")
+        self.assertGreater(len({r["op"] for r in printed}), 12)
+        for row in printed:
+            again, = self.rows("--op", row["op"], "--shape", row["shape"])
+            same = [{k: r[k] for k in ("op", "shape", "formats", "kernel")} for r in (row, again)]
+            self.assertEqual(*same)
+            # Work over time and time: what the call computes and moves.
+            for rate in ("gb_s", "gflop_s"):
+                work, work_again = (r[rate] * r["us"] for r in (row, again))
+                self.assertAlmostEqual(work, work_again, delta=1e-6 * work, msg=row)
+        for shape in ("4,100,576", "3,7,32"):
+            self.assertEqual(self.rows("--op", "embedding", "--shape", shape)[0]["shape"], shape)
+        # Numbers that are not those that follow are printed too.
+        self.assertEqual(self.rows("--op", "sample", "--shape", "2,64,5,3", "--reference")[0]["shape"], "2,64,5,3")
+        self.assertEqual(self.rows("--op", "sample", "--shape", "2,64,0,0")[0]["shape"], "2,64")
+
+    def test_calls_of_small_operands_do_not_take_gigabytes(self):
+        for op, shape in (("rms_norm", "3,7"), ("sample", "1,49152"), ("embedding", "1,49152,576")):
+            run = subprocess.run([sys.executable, "-c", MEASURED, RIDGE, *self.bench("--op", op, "--shape", shape, "--json")],
+                                 capture_output=True, text=True, timeout=100)
+            *_, last = run.stdout.splitlines()
+            status, kilobytes = map(int, last.split())
+            self.assertEqual(status, 0, run.stderr)
+            self.assertLess(kilobytes * 1024, 900e6 if op == "embedding" else 700e6, op)
+
+    def test_all_operators_are_timed_in_bounded_time_and_rows_come_as_they_are_made(self):
+        command = self.bench("--op", "all")
+        begin = time.monotonic()
+        with subprocess.Popen([RIDGE, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as run:
+            os.read(run.stdout.fileno(), 65536)
+            first = time.monotonic() - begin
+            self.assertIsNone(run.poll())
+            run.communicate(timeout=100)
+            whole = time.monotonic() - begin
+        self.assertEqual(run.returncode, DONE)
+        self.assertLess(first, whole / 2)
+        self.assertLess(whole, 90)
+
+    def test_control_c_ends_a_bench_while_its_operands_are_made(self):
+        # 600 million random numbers in blocks: many seconds.
+        command = self.bench("--op", "embedding", "--shape", "1,600000,1024", "--dtype", "w=q4_k")
+        with subprocess.Popen([RIDGE, *command],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+            time.sleep(1)
+            self.assertIsNone(run.poll(), "it was done before it could be interrupted")
+            begin = time.monotonic()
+            run.send_signal(signal.SIGINT)
+            out, _ = run.communicate(timeout=100)
+            took = time.monotonic() - begin
+        self.assertEqual((run.returncode, out), (INTERRUPTED, b""))
+        self.assertLess(took, 4, "its operands were made to their end")
+
+    def test_what_is_refused_is_refused_before_the_machine_is_measured(self):
+        with tempfile.TemporaryDirectory() as cache:
+            env = {k: v for k, v in os.environ.items() if k != "RIDGE_MACHINE"} | {"XDG_CACHE_HOME": cache}
+            for says, more in (("tokens,out,in", ("linear", "--shape", "1,2")), ("zz", ("linear", "--dtype", "zz=f32")),
+                               ("i32", ("linear", "--shape", "1,32,32", "--dtype", "w=i32")), ("no kernel on cpu", ("linear_swiglu",)),
+                               ("--shape has -1", ("add", "--shape", "-1,3"))):
+                run = self.ends(WRONG, says, "bench", "--op", *more, env=env)
+                self.assertEqual((run.stdout, len(run.stderr.splitlines())), ("", 1), run.stderr)
+            self.assertEqual(os.listdir(cache), [])
+
+
+if __name__ == "__main__":
+    if not RIDGE:
+        sys.exit(__doc__)
+    unittest.main()
