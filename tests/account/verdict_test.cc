@@ -5,6 +5,7 @@
 
 #include "account/losses.h"
 #include "account/shapes_only.h"
+#include "sanitized.h"
 
 namespace ridge {
 namespace {
@@ -148,6 +149,7 @@ TEST(Verdict, A46_a_step_of_more_sequences_is_never_predicted_shorter_nor_a_toke
   int compute_bound = 0;
   for (const int64_t b :
        {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65, 100, 128, 255, 256, 257, 400, 511, 512}) {
+    if (kSanitized && (b & (b - 1)) != 0) continue;
     ShapesOnlyDevice device;
     const auto plan = t8.plan(device, {.decodes = b, .prefills = 0, .prefill_tokens = 0, .logit_rows = b});
     plan->set_counter("decode_pairs", b * 2048), plan->set_counter("decode_keys", b * 2048);

@@ -10,17 +10,14 @@
 #include "ops/any_operator.h"
 #include "ops/conformance.h"
 #include "runtime/cpu/cpu_device.h"
+#include "sanitized.h"
 
 namespace ridge {
 namespace {
 
 // Sanitizers watch what a kernel touches, which its choices of types and layouts share mostly: every 13th
 // will do there (a prime to the number of layouts).
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr int64_t kEvery = 13;
-#else
-constexpr int64_t kEvery = 1;
-#endif
+constexpr int64_t kEvery = kSanitized ? 13 : 1;
 
 // For the support matrix (tools/support_matrix.py): a line for each kernel, instruction set and choice of
 // dtypes.

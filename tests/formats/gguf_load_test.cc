@@ -12,16 +12,13 @@
 #include "formats/gguf.h"
 #include "formats/gguf_bytes.h"
 #include "formats/gguf_writer.h"
+#include "sanitized.h"
 
 namespace ridge {
 namespace {
 
 // A sanitizer's build is slower by ten: there the content is checked, not the time.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kTimed = false;
-#else
-constexpr bool kTimed = true;
-#endif
+constexpr bool kTimed = !kSanitized;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

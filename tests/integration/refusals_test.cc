@@ -3,6 +3,7 @@
 
 #include "formats/gguf_weights.h"
 #include "integration/model_file.h"
+#include "sanitized.h"
 
 namespace ridge {
 namespace {
@@ -56,8 +57,9 @@ TEST_P(Refusals, a_sound_file_opens_and_nothing_is_refused) {
 
 TEST_P(Refusals, each_tensor_that_is_missing_or_has_another_shape) {
   const TinyFile sound(spec());
-  int refused = 0;
+  int refused = 0, nth = 0;
   for (const GgufTensor& t : sound.file().tensors()) {
+    if (kSanitized && nth++ % 4 != 0) continue;  // 4 is prime to the tensors of a block
     const std::string name(t.name);
     TinySpec s = spec();
     s.left_out = {name};
@@ -71,7 +73,7 @@ TEST_P(Refusals, each_tensor_that_is_missing_or_has_another_shape) {
     }
     refused += name != "output.weight";
   }
-  EXPECT_GT(refused, 15);
+  EXPECT_GT(refused, kSanitized ? 3 : 15);
 }
 
 TEST_P(Refusals, a_tensor_of_a_type_without_kernels) {

@@ -2,6 +2,7 @@
 // instruction set.
 
 #include "ops/paged_cache.h"
+#include "sanitized.h"
 
 namespace ridge {
 namespace {
@@ -109,7 +110,7 @@ class AttentionHeads : public testing::TestWithParam<std::tuple<Isa, int64_t>> {
 /// its own: value 1024 in that lane, 0 in the others. A lane of the output is 1 if its key was read once and
 /// no other.
 TEST_P(AttentionHeads, K17_find_every_pages_first_and_last_key_at_any_ratio_of_heads_and_page_size) {
-  constexpr int64_t n = 1024;
+  constexpr int64_t n = kSanitized ? 300 : 1024;
   const auto [isa, head_dim] = GetParam();
   Cpu cpu(isa);
   for (const int64_t page_size : {1, 3, 16, 64, 255, 256}) {
@@ -127,6 +128,7 @@ TEST_P(AttentionHeads, K17_find_every_pages_first_and_last_key_at_any_ratio_of_h
       const auto key_of = [&](int64_t lane) { return marked[static_cast<size_t>((first + lane) % count)]; };
       for (int64_t d = 0; d < head_dim; ++d) cache.set_value(0, key_of(d), d, n);
       for (const int64_t ratio : {1, 2, 3, 5, 7, 8, 12, 16, 20, 71}) {
+        if (kSanitized && (ratio == 2 || (ratio > 5 && ratio < 71))) continue;
         Rows rows(1, ratio, head_dim);
         ASSERT_TRUE(decode(cpu, cache, rows).ok());
         for (int64_t i = 0; i < ratio * head_dim; ++i)
@@ -196,6 +198,7 @@ TEST(AttentionDecode, K22_keeps_every_pair_of_kv_formats_apart_over_300_steps) {
       for (int64_t n = 1; n <= 300; ++n) {
         cache.set(0, n - 1, 0, 0.3);
         cache.set_length(0, n);
+        if (kSanitized && n % 13 != 1) continue;
         for (Cpu& cpu : cpus) {
           Rows rows(1, 2, 128);
           ASSERT_TRUE(decode(cpu, cache, rows).ok());

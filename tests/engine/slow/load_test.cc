@@ -12,16 +12,13 @@
 #include "account/recorder.h"
 #include "busy.h"
 #include "engine/generate.h"
+#include "sanitized.h"
 
 namespace ridge {
 namespace {
 
 // A sanitizer's build is slower by ten, and its shadow is resident: there only the content counts.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kMeasured = false;
-#else
-constexpr bool kMeasured = true;
-#endif
+constexpr bool kMeasured = !kSanitized;
 
 constexpr int64_t kLayers = kMeasured ? 8 : 1, kHidden = 2048, kInner = 6144, kVocab = 8192;
 constexpr int64_t kLargest = kInner * kHidden / 32 * 34;
