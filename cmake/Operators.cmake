@@ -20,9 +20,10 @@ set(RIDGE_FLAGS_avx512 -mavx2 -mfma -mf16c -mbmi2 -mavx512f -mavx512bw -mavx512v
     # GCC 12 finds the deliberately undefined registers of its own <avx512fintrin.h>.
     -Wno-uninitialized)
 
-# Joins the files of each folder into a few translation units, which read the same headers once: for ./demo and ./check. Off, every file shows that it includes what it uses. (CMake's own unity build writes absolute paths, with
-# which no other checkout finds its objects in the compiler cache.)
-option(RIDGE_UNITY "Compile the files of one folder together" OFF)
+# Joins the files of each folder into a few translation units, which read the same headers once, and compiles what most
+# units include ahead of them: for ./demo and ./check. Off, every file shows that it includes what it uses. (CMake's own
+# unity build writes absolute paths, with which no other checkout finds its objects in the compiler cache.)
+option(RIDGE_UNITY "Compile the files of one folder together, and common headers ahead of them" OFF)
 # Compiled with a definition of their own, which changes more often than they do.
 set(RIDGE_STAMPED capi/boundary.cc lab/probe.cc machine/machine.cc runtime/isa.cc)
 # The translation units of source files (ARGN) below an include folder `base`, into `out`; `kind` names them.
@@ -55,6 +56,21 @@ function(ridge_unity out kind base)
     list(APPEND units ${unit})
   endforeach()
   set(${out} ${units} PARENT_SCOPE)
+endfunction()
+
+# CMake calls precompiled headers the system's, whose warnings nobody sees.
+set(CMAKE_PCH_PROLOGUE "")
+# The compiler cache tells headers by content; clang would refuse what it kept for their time of change.
+if(RIDGE_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_compile_options("SHELL:-Xclang -fno-pch-timestamp")
+endif()
+# With RIDGE_UNITY, the headers (ARGN) that most units of a target include are compiled once, ahead of them. With GCC those
+# of kernels alone: in other files GCC 12 then warns of its own <string>.
+function(ridge_precompile target)
+  if(RIDGE_UNITY AND (target MATCHES "^kernels_" OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU"))
+    list(TRANSFORM ARGN REPLACE "(.+)" "<\\1>")  # as relative to the include folders: an absolute path is of one checkout
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  endif()
 endfunction()
 
 function(ridge_camel name out)
@@ -218,6 +234,9 @@ function(ridge_library)
         target_compile_definitions(kernels_${isa} PRIVATE RIDGE_ISA=${isa} RIDGE_ISA_${isa}=1)
         target_compile_options(kernels_${isa} PRIVATE ${RIDGE_FLAGS_${isa}} -fno-math-errno -fno-trapping-math
           $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
+        if(isa IN_LIST RIDGE_KERNEL_ISAS)
+          ridge_precompile(kernels_${isa} ops/operator.h runtime/cpu/cpu_device.h simd/simd.h tensor/with_dtype.h)
+        endif()
         if(NOT RIDGE_SANITIZE)
           # An unquoted, empty CMAKE_CXX_COMPILER_LAUNCHER (no ccache here) adds no element.
           set(launcher ${PROJECT_SOURCE_DIR}/cmake/isolate.sh ${CMAKE_CXX_COMPILER_LAUNCHER})
@@ -247,6 +266,7 @@ function(ridge_library)
     list(FILTER sources EXCLUDE REGEX "/src/(base|tensor|formats)/")
     ridge_unity(parser_units src ${PROJECT_SOURCE_DIR}/src ${parsers})
     add_library(ridge_fuzzed OBJECT ${parser_units})
+    ridge_precompile(ridge_fuzzed base/files.h formats/gguf.h formats/template/render.h tensor/tensor.h)
     list(APPEND objects $<TARGET_OBJECTS:ridge_fuzzed>)
   endif()
   ridge_unity(units src ${PROJECT_SOURCE_DIR}/src ${sources})
@@ -254,6 +274,7 @@ function(ridge_library)
   set_source_files_properties(src/runtime/isa.cc PROPERTIES COMPILE_DEFINITIONS "RIDGE_KERNEL_ISAS=\"${kernel_isas}\"")
   add_library(ridge STATIC ${units} ${generated} ${objects})
   add_library(ridge::ridge ALIAS ridge)
+  ridge_precompile(ridge ops/dispatch.h ops/operator.h plan/step_plan.h machine/machine.h nlohmann/json.hpp)
   target_include_directories(ridge PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:include/ridge/cpp>)
   # Installed, ridge-config.cmake asks for it: only where the project has C++.
@@ -263,14 +284,20 @@ endfunction()
 
 # Tests: one executable a test file, or with RIDGE_UNITY one a folder; CTest label "fast" unless the folder is named slow.
 set(RIDGE_TEST_FILES "" CACHE STRING "Names of test files (a_test;b_test) to build; all if empty")
-function(ridge_test name sources)
-  ridge_unity(units tests ${PROJECT_SOURCE_DIR}/tests ${sources})
-  add_executable(${name} ${units})
+function(ridge_test_options name)
   target_link_libraries(${name} PRIVATE ridge ridge_warnings GTest::gtest_main nlohmann_json::nlohmann_json)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${name} PRIVATE RIDGE_TEST_DATA="${PROJECT_SOURCE_DIR}/tests")
   # What takes time is in the library; optimizing the tests is most of what their build would take.
   target_compile_options(${name} PRIVATE $<IF:$<BOOL:${RIDGE_SANITIZE}>,-O0,-O1>)
+endfunction()
+function(ridge_test name sources)
+  ridge_unity(units tests ${PROJECT_SOURCE_DIR}/tests ${sources})
+  add_executable(${name} ${units})
+  ridge_test_options(${name})
+  if(TARGET tests_precompiled)
+    target_precompile_headers(${name} REUSE_FROM tests_precompiled)
+  endif()
   set(label slow)
   if(NOT sources MATCHES "/slow/")
     set(label fast)
@@ -301,6 +328,16 @@ function(ridge_tests)
   endforeach()
   list(REMOVE_DUPLICATES folders)
   add_custom_target(fast_tests)
+  if(RIDGE_UNITY AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # One for all tests, compiled with the very flags of an executable.
+    set(unit ${PROJECT_BINARY_DIR}/generated/unity/tests_precompiled.cc)
+    file(CONFIGURE OUTPUT ${unit} @ONLY CONTENT "// Written by cmake/Operators.cmake.\n")
+    add_library(tests_precompiled OBJECT ${unit})
+    ridge_test_options(tests_precompiled)
+    set_target_properties(tests_precompiled PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(tests_precompiled PRIVATE -fPIE)
+    ridge_precompile(tests_precompiled gtest/gtest.h engine/session.h ops/any_operator.h runtime/cpu/cpu_device.h nlohmann/json.hpp)
+  endif()
   foreach(name IN LISTS folders)
     ridge_test(${name} "${files_of_${name}}")
   endforeach()
