@@ -1,11 +1,16 @@
 // ridge inspect: what a model file holds and what it would take to run it. Reads weights only to check them.
 
+#include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
 #include "base/visible.h"
 #include "engine/memory_plan.h"
+#include "formats/gguf_values.h"
 #include "formats/gguf_weights.h"
 #include "verbs.h"
 
@@ -23,19 +28,71 @@ Json memory_json(const MemoryPlan& plan) {
           {"total_bytes", plan.total}};
 }
 
+constexpr size_t kShownBytes = 200;   // of a string
+constexpr uint64_t kShownValues = 8;  // of an array
+
+/// The string, or its first characters of 200 bytes at most and "…"; *cut then says so.
+std::string shortened(std::string_view s, bool* cut) {
+  if (s.size() <= kShownBytes) return std::string(s);
+  size_t end = 0;
+  for (size_t next = 0; end + next <= kShownBytes; next = std::max<size_t>(1, utf8_sequence(s.substr(end))))
+    end += next;
+  *cut = true;
+  return std::string(s.substr(0, end)) + "…";
+}
+
+/// JSON has no numbers that are not finite: they are their names. An f32 is the shortest number that reads
+/// back as it.
+Json number_json(double value, const std::string& as_text) {
+  return std::isfinite(value) ? Json::parse(as_text, nullptr, false) : Json(as_text);
+}
+
+Json value_json(const GgufValue& value, bool* cut) {
+  return std::visit(
+      [&](const auto& v) -> Json {
+        using T = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, std::string_view>) return shortened(v, cut);
+        if constexpr (std::is_same_v<T, float>) {
+          char digits[32];
+          const auto end = std::to_chars(digits, digits + sizeof digits, v).ptr;
+          return number_json(static_cast<double>(v), std::string(digits, end));
+        }
+        if constexpr (std::is_same_v<T, double>) return number_json(v, text(v));
+        if constexpr (!std::is_same_v<T, std::string_view>) return Json(v);
+      },
+      value);
+}
+
+Json entry_json(const GgufEntry& e) {
+  bool cut = false;
+  Json values = Json::array();
+  for (const GgufValue& v : gguf_entry_values(e, kShownValues)) values.push_back(value_json(v, &cut));
+  Json j = {{"type", gguf_entry_type(e)}};
+  if (e.type == GgufType::kArray)
+    j["element"] = gguf_type_name(e.element), j["count"] = e.count, j["value"] = std::move(values);
+  else
+    j["value"] = values.front();
+  if (cut) j["cut"] = true;
+  return j;
+}
+
+Json dims_json(const Shape& shape) {
+  Json dims = Json::array();
+  for (int i = 0; i < shape.rank(); ++i) dims.push_back(shape[i]);
+  return dims;
+}
+
 Json describe(const GgufFile& file, const SessionOptions& o) {
   Json j;
   j["path"] = file.path(), j["file_bytes"] = file.file_bytes(), j["gguf_version"] = file.version();
-  for (const GgufEntry& e : file.entries()) {
-    Json& entry = j["metadata"][std::string(e.key)];
-    entry = {{"type", gguf_entry_type(e)}, {"value", gguf_entry_text(e, 200)}};
-  }
+  j["metadata"] = Json::object(), j["tensors"] = Json::array(), j["types"] = Json::object();
+  for (const GgufEntry& e : file.entries()) j["metadata"][std::string(e.key)] = entry_json(e);
   std::map<std::string, std::pair<int64_t, int64_t>> types;
   for (const GgufTensor& t : file.tensors()) {
     auto& [count, bytes] = types[t.type->name];
     ++count, bytes += t.bytes;
     j["tensors"].push_back(
-        {{"name", t.name}, {"type", t.type->name}, {"shape", t.shape.str()}, {"bytes", t.bytes}});
+        {{"name", t.name}, {"type", t.type->name}, {"shape", dims_json(t.shape)}, {"bytes", t.bytes}});
   }
   for (const auto& [name, total] : types)
     j["types"][name] = {{"tensors", total.first}, {"bytes", total.second}};
@@ -47,22 +104,21 @@ Json describe(const GgufFile& file, const SessionOptions& o) {
   return j;
 }
 
-void print(const Json& j, bool all) {
+void print(const GgufFile& file, const Json& j, bool all) {
   std::printf("%s: GGUF v%d, %s\n", j["path"].get<std::string>().c_str(), j["gguf_version"].get<int>(),
               bytes_text(j["file_bytes"].get<double>()).c_str());
   std::printf("\nmetadata\n");
-  for (const auto& [key, value] : j["metadata"].items())
-    std::printf("  %-44s %-16s %s\n", visible(key).c_str(), value["type"].get<std::string>().c_str(),
-                visible(value["value"].get<std::string>()).c_str());
+  for (const GgufEntry& e : file.entries())
+    std::printf("  %-44s %-16s %s\n", visible(e.key).c_str(), gguf_entry_type(e).c_str(),
+                visible(gguf_entry_text(e, kShownBytes)).c_str());
   std::printf("\ntensors\n");
   for (const auto& [name, t] : j["types"].items())
     std::printf("  %-8s %5lld tensors  %s\n", name.c_str(), t["tensors"].get<long long>(),
                 bytes_text(t["bytes"].get<double>()).c_str());
   if (all)
-    for (const auto& t : j["tensors"])
-      std::printf("  %-40s %-8s %-20s %s\n", visible(t["name"].get<std::string>()).c_str(),
-                  t["type"].get<std::string>().c_str(), t["shape"].get<std::string>().c_str(),
-                  bytes_text(t["bytes"].get<double>()).c_str());
+    for (const GgufTensor& t : file.tensors())
+      std::printf("  %-40s %-8s %-20s %s\n", visible(t.name).c_str(), t.type->name, t.shape.str().c_str(),
+                  bytes_text(static_cast<double>(t.bytes)).c_str());
   if (j.contains("memory")) {
     const Json& m = j["memory"];
     std::printf("\nmemory\n  weights %s\n  KV      %s (%lld tokens of %s)\n",
@@ -115,7 +171,7 @@ Command add_inspect(CLI::App& cli) {
             if (o->json)
               std::printf("%s\n", j.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
             else
-              print(j, *all);
+              print(file, j, *all);
             return verdict(j["refused"]);
           }};
 }

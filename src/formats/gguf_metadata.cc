@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "formats/gguf.h"
+#include "formats/gguf_values.h"
 
 namespace ridge {
 
@@ -99,6 +100,31 @@ std::string gguf_entry_text(const GgufEntry& entry, size_t limit) {
     append_value(out, entry.element, &at, limit);
   }
   return out + (shown < entry.count && shown > 0 ? ", …]" : "]");
+}
+
+std::vector<GgufValue> gguf_entry_values(const GgufEntry& entry, uint64_t most) {
+  std::vector<GgufValue> out;
+  if (entry.element == GgufType::kArray) return out;
+  const uint64_t count = entry.type == GgufType::kArray ? std::min(entry.count, most) : 1;
+  const std::byte* at = entry.value;
+  for (uint64_t i = 0; i < count; ++i) {
+    if (entry.element == GgufType::kString) {
+      out.emplace_back(take_string(&at));
+      continue;
+    }
+    if (entry.element == GgufType::kF32) out.emplace_back(load<float>(at));
+    if (entry.element == GgufType::kF64) out.emplace_back(load<double>(at));
+    if (entry.element == GgufType::kBool) out.emplace_back(load<uint8_t>(at) != 0);
+    if (is_integer(entry.element))
+      with_integer(entry.element, at, [&](auto value) {
+        if constexpr (std::is_signed_v<decltype(value)>)
+          out.emplace_back(static_cast<int64_t>(value));
+        else
+          out.emplace_back(static_cast<uint64_t>(value));
+      });
+    at += gguf_type_bytes(entry.element);
+  }
+  return out;
 }
 
 const GgufEntry* GgufFile::entry(std::string_view key) const {

@@ -139,6 +139,23 @@ class Refusals(Runs):
         self.ends(WRONG, "--page-size", "inspect", self.model, "--page-size", "0")
         self.assertIn("Exit codes", self.ridge("inspect", "--help").stdout)
 
+    def test_inspect_gives_metadata_and_shapes_as_json_values(self):
+        j = json.loads(self.ends(DONE, "", "inspect", self.model, "--json").stdout)
+        values = {key: entry["value"] for key, entry in j["metadata"].items()}
+        self.assertEqual((values["general.architecture"], values["llama.block_count"]), ("llama", 1))
+        self.assertIs(type(values["llama.attention.layer_norm_rms_epsilon"]), float)
+        self.assertEqual({type(e["value"]) for e in j["metadata"].values() if e["type"].startswith(("u", "i"))}, {int})
+        tokens = j["metadata"]["tokenizer.ggml.tokens"]
+        self.assertEqual((tokens["type"], tokens["element"], tokens["count"], len(tokens["value"])), ("array of string", "string", 512, 8))
+        self.assertEqual({type(t) for t in tokens["value"]}, {str})
+        shapes = {t["name"]: t["shape"] for t in j["tensors"]}
+        self.assertEqual((shapes["token_embd.weight"], shapes["output_norm.weight"]), ([512, 64], [64]))
+        # 199 bytes, and a character that would end beyond the 200th.
+        template = "x" * 199 + "é" * 9
+        entry = json.loads(self.ends(DONE, "", "inspect", self.synthetic("long.gguf", template=template), "--json").stdout)["metadata"]
+        self.assertEqual((entry["tokenizer.chat_template"]["value"], entry["tokenizer.chat_template"]["cut"]), ("x" * 199 + "…", True))
+        self.assertNotIn("cut", entry["general.architecture"])
+
 
 if __name__ == "__main__":
     if not RIDGE:
