@@ -14,24 +14,45 @@ namespace {
 /// How the rows of each sequence are cut into tiles; never what a row's bits depend on.
 struct Tiling {
   int64_t group, heads_per_tile, head_tiles, queries_per_tile;
-  explicit Tiling(const PagedAttention& a)
+
+  /// Tiles as large as they may be, unless threads would then wait for the last ones: packing a block of keys
+  /// for one more tile costs a few percent, a thread without a tile all of its time.
+  Tiling(const AttentionPrefillArgs& a, int threads)
       : group(a.q.dim(1) / a.k_pages.dim(1)),
         heads_per_tile(std::min(group, attention::tile_rows(a.q.dim(2)))),
         head_tiles(heads_per_tile > 0 ? (group + heads_per_tile - 1) / heads_per_tile : 0),
-        queries_per_tile(heads_per_tile > 0 ? attention::tile_rows(a.q.dim(2)) / heads_per_tile : 1) {}
+        queries_per_tile(heads_per_tile > 0 ? attention::tile_rows(a.q.dim(2)) / heads_per_tile : 1) {
+    constexpr int64_t kFewestRows = 24;
+    const int64_t most = queries_per_tile;
+    for (int64_t parts = 2; !busy(a, threads) && most / parts * heads_per_tile >= kFewestRows; ++parts)
+      queries_per_tile = most / parts;
+  }
   int64_t query_tiles(int64_t queries) const { return (queries + queries_per_tile - 1) / queries_per_tile; }
+  int64_t tiles(const AttentionPrefillArgs& a, int64_t sequence) const {
+    return query_tiles(a.query_start.i64(sequence + 1) - a.query_start.i64(sequence)) * a.k_pages.dim(1) *
+           head_tiles;
+  }
+
+ private:
+  /// Tiles in rounds of one a thread leave at most a tenth of the threads without one.
+  bool busy(const AttentionPrefillArgs& a, int threads) const {
+    int64_t all = 0;
+    for (int64_t s = 0; s < a.kv_length.dim(0); ++s) all += tiles(a, s);
+    const int64_t places = (all + threads - 1) / threads * threads;
+    return 10 * (places - all) <= places;
+  }
 };
 
 /// Tile number `item` of a sequence. Last queries first: they have the most keys, and long tiles go first.
 attention::Tile tile_of(const AttentionPrefillArgs& a, const Tiling& tiling, int64_t sequence, int64_t item) {
   const int64_t first = a.query_start.i64(sequence), queries = a.query_start.i64(sequence + 1) - first;
-  const int64_t per_query_tile = a.k_pages.dim(1) * tiling.head_tiles;
-  const int64_t query_tile = tiling.query_tiles(queries) - 1 - item / per_query_tile;
+  const int64_t per_query_tile = a.k_pages.dim(1) * tiling.head_tiles, tiles = tiling.query_tiles(queries);
+  const int64_t query_tile = tiles - 1 - item / per_query_tile;
   const int64_t kv_head = item % per_query_tile / tiling.head_tiles, head_tile = item % tiling.head_tiles;
   attention::Tile tile;
   tile.sequence = sequence, tile.kv_head = kv_head;
-  tile.token = first + query_tile * tiling.queries_per_tile;
-  tile.queries = std::min(tiling.queries_per_tile, first + queries - tile.token);
+  tile.token = first + queries * query_tile / tiles;
+  tile.queries = first + queries * (query_tile + 1) / tiles - tile.token;
   tile.position = a.kv_length.i64(sequence) - (first + queries - tile.token);
   tile.head = kv_head * tiling.group + head_tile * tiling.heads_per_tile;
   tile.heads = std::min(tiling.heads_per_tile, tiling.group - head_tile * tiling.heads_per_tile);
@@ -67,11 +88,8 @@ double work(const AttentionPrefillArgs& a) {
 
 Status run(Stream& stream, const AttentionPrefillArgs& a) {
   RIDGE_TRY(check_rows(a));
-  const Tiling tiling(a);
-  const auto tiles = [&](int64_t s) {
-    return tiling.query_tiles(a.query_start.i64(s + 1) - a.query_start.i64(s)) * a.k_pages.dim(1) *
-           tiling.head_tiles;
-  };
+  const Tiling tiling(a, as_cpu(stream).threads_for(work(a)));
+  const auto tiles = [&](int64_t sequence) { return tiling.tiles(a, sequence); };
   return with_dtype<float, f16, bf16, int8_t>(a.k_pages, [&]<class K>(K) {
     return with_dtype<float, f16, bf16, int8_t>(a.v_pages, [&]<class V>(V) {
       attention::for_each_item(as_cpu(stream), a.kv_length.dim(0), work(a), tiles,

@@ -65,13 +65,11 @@ class Int8Product {
       simd::unrolled<R>([&](auto r) {
         multiply_panel<T>(rows16::locate(rows16::format_of(dtype), tile + r * tile_bytes, panels_, p), x,
                           sums[r]);
-        if constexpr (T == 1) {
-          // Past its end a tile is followed by the one that this stream reads next, R tiles on.
-          const int64_t ahead = p * kPanelBytes + kAhead;
-          const uint8_t* next =
-              tile + r * tile_bytes + ahead + (ahead >= tile_bytes ? (R - 1) * tile_bytes : 0);
-          for (int64_t line = 0; line < kPanelBytes; line += 64) simd::prefetch(next + line);
-        }
+        // Past its end a tile is followed by the one that this stream reads next, R tiles on.
+        const int64_t ahead = p * kPanelBytes + kAhead;
+        const uint8_t* next =
+            tile + r * tile_bytes + ahead + (ahead >= tile_bytes ? (R - 1) * tile_bytes : 0);
+        for (int64_t line = 0; line < kPanelBytes; line += 64) simd::prefetch(next + line);
       });
     }
   }
