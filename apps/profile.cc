@@ -17,6 +17,7 @@ struct ProfileChoices {
   CommonOptions common;
   WorkloadOptions workload;
   std::string machine, report, trace;
+  bool each_row = false;
 };
 
 Status run(const ProfileChoices& o) {
@@ -35,7 +36,7 @@ Status run(const ProfileChoices& o) {
   if (o.common.json)
     std::printf("%s\n", profile_json(profile).c_str());
   else
-    std::fputs(profile_text(profile, stdout_takes_colour()).c_str(), stdout);
+    std::fputs(profile_text(profile, stdout_takes_colour(), o.each_row).c_str(), stdout);
   // The account is out whatever becomes of the files.
   Status written;
   if (!o.report.empty()) written = write_file_atomically(o.report, report_html(profile, nullptr));
@@ -65,6 +66,8 @@ Command add_profile(CLI::App& cli) {
   add_workload_options(*sub, &o->workload);
   sub->add_option("--machine", o->machine,
                   "Machine file of 'ridge probe'; default: the kept one, measured when missing");
+  sub->add_flag("--each-row", o->each_row,
+                "Print rows that differ in lengths alone one by one, not as their sum; --json always does");
   sub->add_option("--report", o->report, "Write the account as one HTML page");
   sub->add_option("--trace", o->trace,
                   "Write requests, steps and calls as a trace for Perfetto or chrome://tracing");

@@ -132,7 +132,10 @@ Effect kv_effect(const Profile& p, const Lever& lever) {
       if (r.cost.read_bytes[pool(DataClass::kKv)] + r.cost.written_bytes[pool(DataClass::kKv)] == 0) continue;
       kv_bytes += r.cost.read_bytes[pool(DataClass::kKv)];
       const auto dims = shape_dims(r.shape);
-      const int64_t head_dim = dims.size() >= 3 ? dims[2] : 64;
+      // kv_write's shape names it, attention's pace goes with it.
+      const int64_t head_dim = dims.size() >= 3       ? dims[2]
+                               : !r.pace_dims.empty() ? r.pace_dims.front()
+                                                      : 64;
       RowChange c = unchanged(p, r);
       // The kernel that reads this format: unpacking it has a pace of its own.
       const auto stored = [](const std::string& kv) { return kv == "q8" ? std::string("i8") : kv; };

@@ -49,10 +49,12 @@ RowChange unchanged(const Profile& p, const ProfileRow& r) {
 
 namespace {
 
-/// The pace of whatever kernel of the row's operator takes those formats, for all of the calls.
-double paced_us(const Machine& m, const ProfileRow& r, const RowChange& c, int64_t calls) {
-  const auto n = static_cast<double>(calls);
-  return n * kernel_us(m, {r.op, "", c.formats, c.pace_dims}, pace_work(c.cost) / n, c.threads);
+/// What the calls take at the pace of whatever kernel of the row's operator takes those formats.
+void set_pace(const Machine& m, const ProfileRow& r, const RowChange& c, Occasion* o) {
+  const auto n = static_cast<double>(o->calls);
+  const PaceQuery query{r.op, "", c.formats, c.pace_dims};
+  o->kernel_us = n * kernel_us(m, query, pace_work(c.cost) / n, c.threads);
+  if (const KernelPace* k = nearest_pace(m, query)) o->exposed = k->exposed;
 }
 
 double each_call(const Verdict& v) {
@@ -91,7 +93,11 @@ Interval changed_time(const Profile& p, const ProfilePhase& phase, const Profile
   o.barrier_us = o.imbalance_us = o.occupancy_us = 0;
   const double now = modelled(judge(row.cost, p.machine.at(p.threads), o));
   o.calls = std::max<int64_t>(1, std::llround(static_cast<double>(row.calls) * c.calls_ratio));
-  o.kernel_us = paced_us(p.machine, row, c, o.calls);
+  set_pace(p.machine, row, c, &o);
+  constexpr auto kWeights = static_cast<size_t>(DataClass::kWeights);
+  if (row.cost.read_bytes[kWeights] > 0)
+    o.piece_us *=
+        static_cast<double>(c.cost.read_bytes[kWeights]) / static_cast<double>(row.cost.read_bytes[kWeights]);
   const bool known = o.kernel_us > 0;
   if (!known && !c.other_kernel) o.kernel_us = row.occasion.kernel_us * c.calls_ratio;
   const Verdict then = judge(c.cost, p.machine.at(c.threads), o);

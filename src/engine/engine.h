@@ -149,6 +149,7 @@ class InferenceEngine {
   void count(StepPlan& plan, const Batch& batch);
   void collect(const Launched& step, std::vector<TokenEvent>* events);
   void observe(Launched& step);
+  size_t where_it_samples(const StepPlan& plan);
   void observe_stages(const Batch& batch, const StepFacts& facts, const StepPlan& plan);
   void retire(int64_t id);
 
@@ -180,6 +181,13 @@ class InferenceEngine {
   KvUse kv_peak_;
   std::vector<TokenEvent> owed_;  // of requests that ended in a step that was cancelled
   StepObserver* observer_ = nullptr;
+  /// Where a plan samples: looked up once, for each step of a decode runs the same hundreds of calls.
+  struct SamplingCall {
+    uint64_t plan = 0;
+    size_t call = kNowhere;
+  };
+  static constexpr size_t kNowhere = ~size_t{0};
+  SamplingCall sampling_call_;
   Tensor last_logits_;
 };
 

@@ -110,12 +110,21 @@ void InferenceEngine::observe(Launched& step) {
   observe_stages(batch, facts, *step.plan);
 }
 
+size_t InferenceEngine::where_it_samples(const StepPlan& plan) {
+  if (sampling_call_.plan != plan.id()) {
+    sampling_call_ = {plan.id(), kNowhere};
+    for (size_t c = 0; c < plan.calls().size(); ++c)
+      if (std::string_view(plan.calls()[c].call.op->name()) == "sample") sampling_call_.call = c;
+  }
+  return sampling_call_.call;
+}
+
 /// Each request's part of the step: its prefill chunk or decode round up to the sampling, then the sampling.
 void InferenceEngine::observe_stages(const Batch& batch, const StepFacts& facts, const StepPlan& plan) {
-  int64_t sampling_begin = facts.end_ns;
-  for (size_t c = 0; c < plan.calls().size(); ++c)
-    if (std::string_view(plan.calls()[c].call.op->name()) == "sample")
-      sampling_begin = c > 0 ? facts.calls[c - 1].end_ns : facts.calls_begin_ns;
+  const size_t sampling = where_it_samples(plan);
+  const int64_t sampling_begin = sampling == kNowhere ? facts.end_ns
+                                 : sampling > 0       ? facts.calls[sampling - 1].end_ns
+                                                      : facts.calls_begin_ns;
   for (const auto* group : {&batch.decodes, &batch.prefills})
     for (const Chunk& c : *group) {
       Sequence& s = *c.sequence;

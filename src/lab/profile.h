@@ -25,6 +25,7 @@ struct Workload {
 struct ProfileRow {
   std::string op, kernel, shape, formats;
   std::vector<int64_t> pace_dims;  // of the operator: which of the measured paces is its kernel's
+  bool varies = false;             // a call's cost changes from step to step: so do its rows
   int64_t calls = 0;
   double time_us = 0;
   Cost cost;  // of all calls
@@ -157,11 +158,21 @@ class Profiler final : public StepObserver {
   std::vector<NotedStep> noted_;  // not yet added up
 };
 
+/// What is shown in one line: a row, or the sum of several.
+struct ShownRow {
+  ProfileRow row;                       // a sum's shape names the first and the last: "1 after 12..75"
+  std::vector<const ProfileRow*> sums;  // rows of a sum, in order of first call; else empty
+};
+/// The rows by falling time, the host's where its time puts it. More than four that differ in the lengths of
+/// one call alone, as a decode has for every token, come as their sum, unless `each` is asked for.
+std::vector<ShownRow> shown_rows(const ProfilePhase& phase, bool each = false);
+
 /// Machine-readable and human-readable forms. JSON: docs/json.md.
 std::string profile_json(const Profile& profile);
 /// "memory read at 90 MB, 2 threads: 78.1 GB/s between the steps (median of 18), 110.2 in the machine file";
 /// "" where none was taken.
 std::string drift_text(const Drift& drift, int threads);
-std::string profile_text(const Profile& profile, bool color);
+/// `each_row`: rows that differ in lengths alone one by one.
+std::string profile_text(const Profile& profile, bool color, bool each_row = false);
 
 }  // namespace ridge

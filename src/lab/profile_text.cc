@@ -50,14 +50,15 @@ Json drift_json(const Drift& d, int threads) {
 }
 
 /// What the launches of the rows take, a line each; nothing on devices that do not tell.
-void launches_text(std::string& out, const std::vector<const ProfileRow*>& rows) {
+void launches_text(std::string& out, const std::vector<ShownRow>& rows) {
   bool first = true;
-  for (const ProfileRow* r : rows)
-    for (const KernelLaunch& k : r->launches) {
+  for (const ShownRow& shown : rows)
+    for (const KernelLaunch& k : shown.row.launches) {
+      const ProfileRow* r = &shown.row;
       if (std::exchange(first, false))
-        print_to(out, "  %-18s %-30s %-26s %8s %7s %5s %8s %8s %7s %9s %6s\n", "launches of", "shape",
+        print_to(out, "  %-18s %-33s %-26s %8s %7s %5s %8s %8s %7s %9s %6s\n", "launches of", "shape",
                  "kernel", "blocks", "threads", "regs", "static B", "dyn. B", "local B", "blocks/SM", "occ.");
-      print_to(out, "  %-18s %-30s %-26s %8lld %7lld %5d %8lld %8lld %7lld %9d %5.1f%%\n", r->op.c_str(),
+      print_to(out, "  %-18s %-33s %-26s %8lld %7lld %5d %8lld %8lld %7lld %9d %5.1f%%\n", r->op.c_str(),
                r->shape.c_str(), k.kernel.c_str(), static_cast<long long>(k.blocks),
                static_cast<long long>(k.threads), k.registers, static_cast<long long>(k.static_shared_bytes),
                static_cast<long long>(k.dynamic_shared_bytes), static_cast<long long>(k.local_bytes),
@@ -65,17 +66,19 @@ void launches_text(std::string& out, const std::vector<const ProfileRow*>& rows)
     }
 }
 
-void phase_text(std::string& out, const ProfilePhase& p, int threads, bool color) {
+void phase_text(std::string& out, const ProfilePhase& p, int threads, bool color, bool each_row) {
   const char *bold = color ? "\x1b[1m" : "", *plain = color ? "\x1b[0m" : "";
-  print_to(out, "\n%s%s%s: %lld tokens in %lld steps, %.2f ms; bound by %s, limit %.2f ms (%.0f %%)\n", bold,
-           phase_name(p.phase), plain, static_cast<long long>(p.tokens), static_cast<long long>(p.steps),
-           p.wall_us / 1e3, bound_name(p.bound()), p.limit_us() / 1e3, 100 * p.limit_us() / p.wall_us);
-  print_to(out, "  %-18s %-30s %6s %9s %6s %9s %9s %8s %9s %-8s %5s  %s\n", "operator", "shape", "calls",
+  print_to(out, "\n%s%s%s: %lld token%s in %lld step%s, %.2f ms; bound by %s, limit %.2f ms (%.0f %%)\n",
+           bold, phase_name(p.phase), plain, static_cast<long long>(p.tokens), p.tokens == 1 ? "" : "s",
+           static_cast<long long>(p.steps), p.steps == 1 ? "" : "s", p.wall_us / 1e3, bound_name(p.bound()),
+           p.limit_us() / 1e3, 100 * p.limit_us() / p.wall_us);
+  print_to(out, "  %-18s %-33s %6s %9s %6s %9s %9s %8s %9s %-8s %5s  %s\n", "operator", "shape", "calls",
            "us/call", "share", "MFLOP", "KB", "FLOP/B", "limit us", "bound", "att.", "where the rest went");
-  std::vector<const ProfileRow*> rows;
-  for (const ProfileRow& r : p.rows) rows.push_back(&r);
-  std::stable_sort(rows.begin(), rows.end(), [](auto* a, auto* b) { return a->time_us > b->time_us; });
-  for (const ProfileRow* r : rows) {
+  const std::vector<ShownRow> rows = shown_rows(p, each_row);
+  size_t sums = 0;
+  for (const ShownRow& shown : rows) {
+    const ProfileRow* r = &shown.row;
+    sums += shown.sums.size();
     const auto n = static_cast<double>(r->calls), bytes = static_cast<double>(r->cost.total_bytes());
     std::string rest;
     std::vector<std::pair<double, int>> losses;
@@ -85,13 +88,16 @@ void phase_text(std::string& out, const ProfilePhase& p, int threads, bool color
       if (losses[static_cast<size_t>(i)].first > 0.02 * r->time_us)
         print_to(rest, "%s %.0f%% ", loss_name(static_cast<Loss>(losses[static_cast<size_t>(i)].second)),
                  100 * losses[static_cast<size_t>(i)].first / r->time_us);
-    print_to(out, "  %-18s %-30s %6lld %9.2f %5.1f%% %9.3f %9.1f %8.2f %9.2f %-8s %4.0f%%%s %s\n",
+    print_to(out, "  %-18s %-33s %6lld %9.2f %5.1f%% %9.3f %9.1f %8.2f %9.2f %-8s %4.0f%%%s %s\n",
              r->op.c_str(), r->shape.c_str(), static_cast<long long>(r->calls), r->time_us / n,
              100 * r->time_us / p.wall_us, static_cast<double>(r->cost.total_flops()) / n / 1e6,
              bytes / n / 1e3, bytes > 0 ? static_cast<double>(r->cost.total_flops()) / bytes : 0.0,
              r->verdict.limit_us / n, bound_name(r->verdict.bound), 100 * r->verdict.attainment,
              r->verdict.defect ? "!" : " ", rest.c_str());
   }
+  if (sums > 0)
+    print_to(out, "  (lines with .. sum %zu rows that differ in lengths alone; --each-row prints them)\n",
+             sums);
   launches_text(out, rows);
   print_to(out, "  step: limit %.1f %%", 100 * p.limit_us() / p.wall_us);
   for (int l = 0; l < kLosses; ++l)
@@ -164,7 +170,7 @@ std::string profile_json(const Profile& p) {
   return j.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string profile_text(const Profile& p, bool color) {
+std::string profile_text(const Profile& p, bool color, bool each_row) {
   std::string out;
   const Workload& w = p.workload;
   const ThreadCeilings& c = p.machine.at(p.threads);
@@ -183,7 +189,7 @@ std::string profile_text(const Profile& p, bool color) {
       c.flops[1] / 1e9, c.flops[3] / 1e9, c.barrier_us, p.machine.date.c_str());
   if (const std::string why = disturbed(p.machine); !why.empty())
     print_to(out, "  the machine was not idle then (%s): verdicts may be wrong\n", why.c_str());
-  for (const ProfilePhase& phase : p.phases) phase_text(out, phase, p.threads, color);
+  for (const ProfilePhase& phase : p.phases) phase_text(out, phase, p.threads, color, each_row);
   print_to(out, "\nTTFT %.2f ms", p.ttft_us / 1e3);
   if (p.tpot_us > 0) print_to(out, ", TPOT %.3f ms (%.1f tokens/s)", p.tpot_us / 1e3, 1e6 / p.tpot_us);
   if (p.tpot.requests > 1)

@@ -2,6 +2,7 @@
 // Parts of the report page: each returns HTML.
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,10 +24,11 @@ std::string rate_text(double per_second, const char* unit);  // "1.23 GFLOP/s"
 struct NamedRow {
   std::string id;
   const ProfilePhase* phase;
-  const ProfileRow* row;
-  double share = 0;  // of the phase's time
+  std::shared_ptr<const ProfileRow> row;
+  double share = 0;                     // of the phase's time
+  std::vector<const ProfileRow*> sums;  // see ShownRow
 };
-/// All rows, phase after phase, by falling time; the host's row last of its phase.
+/// shown_rows() of all phases; the host's row last of its phase.
 std::vector<NamedRow> named_rows(const Profile& profile);
 
 /// 1-based colour of each operator by its time over all phases; those beyond the palette get 0.

@@ -82,16 +82,15 @@ std::string largest_losses(const ProfileRow& r) {
   return out;
 }
 
-std::string main_table(const ProfilePhase& phase, const std::vector<NamedRow>& rows) {
-  std::string out = text("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Operators of ",
-                         phase_name(phase.phase),
-                         "\"><table><caption>Times, work and bytes are of one call</caption><thead><tr>");
+std::string row_table(const std::string& label, const std::string& caption,
+                      const std::vector<NamedRow>& rows) {
+  std::string out = text("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"", label,
+                         "\"><table><caption>", caption, "</caption><thead><tr>");
   for (const char* h : {"", "operator", "shape"}) out += heading(h, true);
   for (const char* h : {"calls", "µs", "share", "MFLOP", "kB", "FLOP/B", "limit µs"}) out += heading(h);
   out += heading("bound", true) + heading("attained") + heading("where the rest went", true) +
          "</tr></thead><tbody>";
   for (const NamedRow& n : rows) {
-    if (n.phase != &phase) continue;
     const ProfileRow& r = *n.row;
     const auto calls = static_cast<double>(std::max<int64_t>(1, r.calls)),
                bytes = static_cast<double>(r.cost.total_bytes()),
@@ -114,6 +113,33 @@ std::string main_table(const ProfilePhase& phase, const std::vector<NamedRow>& r
     out += "</tr>";
   }
   return out + "</tbody></table></div>";
+}
+
+std::string main_table(const ProfilePhase& phase, const std::vector<NamedRow>& rows) {
+  std::vector<NamedRow> own;
+  for (const NamedRow& n : rows)
+    if (n.phase == &phase) own.push_back(n);
+  return row_table(text("Operators of ", phase_name(phase.phase)), "Times, work and bytes are of one call",
+                   own);
+}
+
+/// The rows behind the sums of the main table.
+std::string length_tables(const ProfilePhase& phase, const std::vector<NamedRow>& rows) {
+  std::string out;
+  for (const NamedRow& n : rows) {
+    if (n.phase != &phase || n.sums.empty()) continue;
+    std::vector<NamedRow> each;
+    for (const ProfileRow* r : n.sums)
+      each.push_back({text(n.id, ".", each.size() + 1),
+                      &phase,
+                      std::make_shared<const ProfileRow>(*r),
+                      phase.wall_us > 0 ? r->time_us / phase.wall_us : 0,
+                      {}});
+    const std::string what = text(n.id, " by length: the ", each.size(), " rows of ", escaped(n.row->op));
+    out += text("<details><summary>", what, "</summary>",
+                row_table(what, "Times, work and bytes are of one call", each), "</details>");
+  }
+  return out;
 }
 
 std::string loss_table(const ProfilePhase& phase, const std::vector<NamedRow>& rows) {
@@ -228,8 +254,8 @@ std::string phase_bars(const Profile& profile, const ProfilePhase& phase) {
 }
 
 std::string operator_tables(const ProfilePhase& phase, const std::vector<NamedRow>& rows) {
-  return main_table(phase, rows) + loss_table(phase, rows) + byte_table(phase, rows) +
-         launch_table(phase, rows);
+  return main_table(phase, rows) + length_tables(phase, rows) + loss_table(phase, rows) +
+         byte_table(phase, rows) + launch_table(phase, rows);
 }
 
 }  // namespace ridge::report

@@ -33,16 +33,13 @@ std::string rate_text(double r, const char* unit) {
 std::vector<NamedRow> named_rows(const Profile& p) {
   std::vector<NamedRow> all;
   for (const ProfilePhase& phase : p.phases) {
-    std::vector<const ProfileRow*> rows;
-    for (const ProfileRow& r : phase.rows) rows.push_back(&r);
-    std::stable_sort(rows.begin(), rows.end(), [](const ProfileRow* a, const ProfileRow* b) {
-      if ((a->op == "host") != (b->op == "host")) return b->op == "host";
-      return a->time_us > b->time_us;
-    });
+    std::vector<ShownRow> rows = shown_rows(phase);
+    std::stable_partition(rows.begin(), rows.end(), [](const ShownRow& r) { return r.row.op != "host"; });
     const char letter = phase.phase == Phase::kPrefill ? 'P' : phase.phase == Phase::kDecode ? 'D' : 'M';
     int n = 0;
-    for (const ProfileRow* r : rows)
-      all.push_back({text(letter, ++n), &phase, r, phase.wall_us > 0 ? r->time_us / phase.wall_us : 0});
+    for (ShownRow& r : rows)
+      all.push_back({text(letter, ++n), &phase, std::make_shared<const ProfileRow>(r.row),
+                     phase.wall_us > 0 ? r.row.time_us / phase.wall_us : 0, std::move(r.sums)});
   }
   return all;
 }

@@ -173,12 +173,14 @@ double AttentionBound::log_sum(const PagedAttention& in, double lse, int64_t seq
   return weights + kUnit * (8 + 2 * n / 64 + 4 * std::fabs(lse) + 2 * std::log(n + 1));
 }
 
-std::string attention_shape(const PagedAttention& a, int64_t keys) {
-  const int64_t sequences = a.kv_length.dim(0), each = sequences > 0 ? (keys + sequences - 1) / sequences : 0;
-  int64_t length = 1;
-  while (length < each) length *= 2;
-  return text(a.q.dim(0), " q, ", a.q.dim(1), "/", a.k_pages.dim(1), " x ", a.q.dim(2), ", ", sequences,
-              " kv<=", length);
+std::string attention_shape(const PagedAttention& a, int64_t keys, int64_t pairs) {
+  std::string out = text(a.q.dim(0), " q, ", a.q.dim(1), "/", a.k_pages.dim(1), " x ", a.q.dim(2));
+  if (a.window > 0) out += text(", window ", a.window);
+  constexpr size_t kNamed = 4;
+  if (a.chunks == nullptr || a.chunks->empty() || a.chunks->size() > kNamed)
+    return out + text(", ", a.kv_length.dim(0), " kv ", keys, pairs == keys ? "" : text(", pairs ", pairs));
+  for (const QueryChunk& c : *a.chunks) out += text(", ", c.tokens, " after ", c.past);
+  return out;
 }
 
 }  // namespace ridge

@@ -6,6 +6,7 @@
 #include "account/flat_machine.h"
 #include "account/losses.h"
 #include "engine/generate.h"
+#include "lab/report.h"
 
 namespace ridge {
 namespace {
@@ -90,6 +91,71 @@ TEST(Profile, rows_are_an_operator_and_a_shape_and_the_head_is_one_of_its_own) {
   for (const ProfileRow& r : p.phases[0].rows)
     if (r.op == "linear" && r.cost.total_flops() == 2 * 1 * 300 * 256) ++heads;
   EXPECT_EQ(heads, 1) << "the logits head runs on one row";
+}
+
+TEST(Profile, a_decode_has_a_row_for_every_length_and_shows_their_sum_in_one_line) {
+  // 40 tokens of prompt, then 11 rounds behind 40 to 50 cached tokens; 2 layers, 4 heads of 32, 2 of keys.
+  const Profile p = profile_of({request(random_prompt(40, 1), 12)}, 512, 0, flat_machine(1e10, 1e11));
+  ASSERT_EQ(p.phases.size(), 2u);
+  const ProfilePhase& decode = p.phases[1];
+  std::vector<const ProfileRow*> rows;
+  double us = 0;
+  for (const ProfileRow& r : decode.rows)
+    if (r.op == "attention_decode") rows.push_back(&r), us += r.time_us;
+  ASSERT_EQ(rows.size(), 11u);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i]->shape, text("1 q, 4/2 x 32, 1 after ", 40 + i));
+    EXPECT_EQ(rows[i]->calls, 2);
+    EXPECT_EQ(rows[i]->cost.total_flops(), 2 * 4 * static_cast<int64_t>(41 + i) * 4 * 32);
+  }
+  const auto shown = [&](bool each) {
+    std::vector<ShownRow> out;
+    for (ShownRow& s : shown_rows(decode, each))
+      if (s.row.op == "attention_decode") out.push_back(std::move(s));
+    return out;
+  };
+  ASSERT_EQ(shown(false).size(), 1u);
+  EXPECT_EQ(shown(true).size(), 11u);
+  const ShownRow sum = shown(false)[0];
+  EXPECT_EQ(sum.row.shape, "1 q, 4/2 x 32, 1 after 40..50");
+  EXPECT_EQ(sum.row.calls, 22);
+  EXPECT_EQ(sum.sums, rows);
+  EXPECT_NEAR(sum.row.time_us, us, 1e-9 * us);
+  EXPECT_NEAR(sum.row.verdict.limit_us + sum_of_losses(sum.row.verdict), us, 1e-6 * us);
+  EXPECT_EQ(sum.row.cost, cost_in(p, Phase::kDecode, "attention_decode"));
+  // Every row, whoever reads the numbers.
+  const std::string json = profile_json(p), lines = profile_text(p, false),
+                    each = profile_text(p, false, true), page = report_html(p, nullptr);
+  EXPECT_NE(json.find("1 after 47\""), std::string::npos);
+  EXPECT_EQ(json.find(".."), std::string::npos);
+  EXPECT_NE(lines.find("1 after 40..50 "), std::string::npos) << lines;
+  EXPECT_NE(lines.find("11 rows that differ in lengths alone"), std::string::npos);
+  EXPECT_NE(each.find("1 after 47 "), std::string::npos) << each;
+  EXPECT_EQ(each.find(".."), std::string::npos);
+  EXPECT_NE(page.find("by length: the 11 rows of attention_decode"), std::string::npos);
+  EXPECT_NE(page.find("1 after 47<"), std::string::npos);
+}
+
+TEST(Profile, a_sum_holds_no_others_and_few_rows_are_shown_apart) {
+  const Profile p = profile_of({request(random_prompt(40, 1), 5)}, 512, 0, flat_machine(1e10, 1e11));
+  for (const ShownRow& s : shown_rows(p.phases[1])) EXPECT_TRUE(s.sums.empty()) << s.row.shape;
+  // Two sequences in one round are another call than one.
+  const Profile two = profile_of({request(random_prompt(40, 1), 20), request(random_prompt(30, 2), 10)}, 512,
+                                 0, flat_machine(1e10, 1e11));
+  std::set<std::string> kinds;
+  for (const ProfilePhase& phase : two.phases)
+    for (const ShownRow& s : shown_rows(phase))
+      for (const ProfileRow* r : s.sums) {
+        EXPECT_EQ(r->op, s.row.op);
+        kinds.insert(s.row.op + r->shape.substr(0, 4));
+      }
+  EXPECT_GE(kinds.size(), 2u);
+  for (const ProfilePhase& phase : two.phases)
+    for (const ShownRow& s : shown_rows(phase)) {
+      std::set<char> queries;
+      for (const ProfileRow* r : s.sums) queries.insert(r->shape[0]);
+      EXPECT_LE(queries.size(), 1u) << s.row.shape;
+    }
 }
 
 TEST(Profile, A2_attention_work_does_not_depend_on_the_chunks_it_came_in) {

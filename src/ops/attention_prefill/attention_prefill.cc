@@ -66,24 +66,12 @@ Tolerance<A> tolerance() {
           false};
 }
 
-/// A row's key in the account: queries, query and kv heads, head_dim, the window if any, and each chunk with
-/// its past; beyond four chunks, what sets their cost: sequences, keys and pairs.
-std::string shape_of(const A& a) {
-  std::string out = text(a.q.dim(0), " q, ", a.q.dim(1), "/", a.k_pages.dim(1), " x ", a.q.dim(2));
-  if (a.window > 0) out += text(", window ", a.window);
-  constexpr size_t kNamed = 4;
-  if (a.chunks == nullptr || a.chunks->empty() || a.chunks->size() > kNamed)
-    return out + text(", ", a.kv_length.dim(0), " kv ", a.keys.get(), ", pairs ", a.pairs.get());
-  for (const QueryChunk& c : *a.chunks) out += text(", ", c.tokens, " after ", c.past);
-  return out;
-}
-
 }  // namespace
 
 Operator<A> describe_attention_prefill() {
   Operator<A> op;
   op.name = "attention_prefill";
-  op.shape_key = shape_of;
+  op.shape_key = [](const A& a) { return attention_shape(a, a.keys.get(), a.pairs.get()); };
   op.operands = attention_operands<A>("tokens heads head_dim", "tokens heads");
   op.operands.push_back({"query_start", &A::query_start, kIn, kIndices, "sequences_plus_1", {kI64}});
   op.counts = {{"pairs", &A::pairs}, {"keys", &A::keys}};
