@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "account/recorder.h"
@@ -35,33 +34,6 @@ struct BenchChoices {
   double seconds = 0.2;
 };
 
-/// Tokens a second of decoding alone, of all requests together: from the step that ended the last prompt to
-/// the last step in which all still decode.
-Result<double> decode_rate(Session& session, const std::vector<int32_t>& prompt, const WorkloadOptions& o) {
-  for (int64_t b = 0; b < o.batch; ++b) {
-    Request r;
-    r.prompt = prompt, r.max_new_tokens = o.output_tokens + 1;
-    RIDGE_TRY(session.engine().submit(std::move(r)).status());
-  }
-  std::set<int64_t> started;
-  int64_t begin = 0, end = 0, tokens = 0;
-  while (!session.engine().idle()) {
-    if (interrupted()) return interruption();
-    RIDGE_ASSIGN(const auto events, session.engine().step());
-    const auto whole = static_cast<int64_t>(events.size()) == o.batch;
-    if (begin != 0 && whole) end = now_ns(), tokens += o.batch;
-    for (const TokenEvent& e : events) {
-      if (e.finish == Finish::kError) return e.error;
-      started.insert(e.request);
-    }
-    if (begin == 0 && static_cast<int64_t>(started.size()) == o.batch) begin = now_ns();
-  }
-  if (tokens == 0)
-    return invalid_argument("--output-tokens ", o.output_tokens, " leaves no step in which all ", o.batch,
-                            " requests decode: use more");
-  return double(tokens) / (double(end - begin) / 1e9);
-}
-
 /// Prompt and output apart, `runs` times after a first run that is shown apart: medians and the range.
 Status bench_model(const BenchChoices& o) {
   RIDGE_ASSIGN(SessionOptions options, o.common.session());
@@ -77,8 +49,9 @@ Status bench_model(const BenchChoices& o) {
     RIDGE_TRY(run_workload(session->engine(), prompt, w, interrupted));
     const double prefill_s = double(now_ns() - begin) / 1e9;
     if (o.deep) {
-      RIDGE_ASSIGN(const double rate, decode_rate(*session, prompt, o.workload));
-      pp.push_back(double(prompt.size()) * double(w.batch) / prefill_s), tg.push_back(rate);
+      RIDGE_ASSIGN(const double us, decode_round_us(session->engine(), prompt, o.workload, interrupted));
+      pp.push_back(double(prompt.size()) * double(w.batch) / prefill_s);
+      tg.push_back(double(w.batch) / us * 1e6);
       continue;
     }
     // Decode alone, from a short prompt, as peers' benchmarks do it.

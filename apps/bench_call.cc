@@ -1,12 +1,12 @@
 // ridge bench --op on a CPU.
 
 #include <algorithm>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "account/recorder.h"
 #include "base/checked.h"
 #include "base/stop.h"
+#include "bench_copies.h"
 #include "bench_parts.h"
 
 namespace ridge::app {
@@ -16,13 +16,13 @@ namespace {
 constexpr int64_t kHostRotated = 200 << 20;  // that calls read and write, all together: more than any cache
 constexpr int64_t kHostHeld = 512 << 20;     // of operands, for calls that touch a part of theirs
 constexpr int64_t kHostMostCopies = 256;
-constexpr int64_t kHostAlignment = 256;
 
-/// One call, and copies of it: the same values, memory of their own.
+/// One call, and copies of it.
 struct HostCopies {
   std::vector<AnyCall> calls;
   std::vector<Buffer> example;  // operands of the first
-  Buffer memory, workspace;
+  CallCopies others;
+  Buffer workspace;
   Selection selection;
   int64_t bytes = 0;  // that all calls read and write
 };
@@ -36,45 +36,21 @@ Status no_kernel(const AnyOperator& op, const Selection& selection) {
                   ": --reference times the reference");
 }
 
-/// So many more of the first call that all together exceed every cache, within what may be held.
-Status add_copies(const AnyOperator& op, int64_t call_bytes, HostCopies* c) {
-  const auto operands = static_cast<int>(op.operands().size());
-  void* const first = c->calls[0].args.get();
-  int64_t each = 0;
-  std::vector<int64_t> at;
-  for (int i = 0; i < operands; ++i) {
-    at.push_back(each);
-    if (const Tensor& t = op.operand(first, i)) each += round_up(t.bytes(), kHostAlignment);
-  }
-  const int64_t wanted = std::min(ceil_div(kHostRotated, call_bytes), kHostMostCopies) - 1;
-  const int64_t count = std::min(wanted, std::max<int64_t>(1, kHostHeld / std::max<int64_t>(1, each)));
-  RIDGE_ASSIGN(c->memory, Buffer::allocate(each * count, Pages::kHuge));
-  for (int64_t copy = 0; copy < count; ++copy) {
-    RIDGE_TRY(check_stop());
-    AnyCall call{c->calls[0].op, op.clone_args(first), c->calls[0].label};
-    for (int i = 0; i < operands; ++i) {
-      Tensor& t = op.operand(call.args.get(), i);
-      if (!t) continue;
-      void* const there = c->memory.begin() + copy * each + at[static_cast<size_t>(i)];
-      std::memcpy(there, t.data, static_cast<size_t>(t.bytes()));
-      t.data = there;
-    }
-    c->calls.push_back(std::move(call));
-  }
-  return {};
-}
-
-Result<HostCopies> host_copies_of(const Target& target, AnyOperator& op, const std::vector<int64_t>& shape,
+/// So many that all together exceed every cache, within what may be held.
+Result<HostCopies> host_copies_of(CpuDevice& device, AnyOperator& op, const std::vector<int64_t>& shape,
                                   const std::map<std::string, DType>& dtypes, bool reference) {
   HostCopies c;
-  RIDGE_ASSIGN(AnyCall call, op.example(target, shape, dtypes, 1, &c.example));
+  RIDGE_ASSIGN(AnyCall call, op.example(device.target(), shape, dtypes, 1, &c.example));
   RIDGE_TRY(check_stop());
   RIDGE_TRY(op.check(call.args.get()));
-  RIDGE_ASSIGN(c.selection, op.select(target, call.args.get()));
+  RIDGE_ASSIGN(c.selection, op.select(device.target(), call.args.get()));
   if (c.selection.kernel < 0 && !reference) return no_kernel(op, c.selection);
   const int64_t call_bytes = std::max<int64_t>(1, op.cost(c.selection, call.args.get()).total_bytes());
-  c.calls.push_back(std::move(call));
-  if (call_bytes < kHostRotated) RIDGE_TRY(add_copies(op, call_bytes, &c));
+  const int64_t wanted = std::min(ceil_div(kHostRotated, call_bytes), kHostMostCopies) - 1,
+                most = std::max<int64_t>(1, kHostHeld / std::max<int64_t>(1, copy_bytes(call)));
+  RIDGE_ASSIGN(c.others, copies_of(device, call, std::min(wanted, most)));
+  c.calls = c.others.calls;
+  c.calls.insert(c.calls.begin(), std::move(call));
   c.bytes = call_bytes * static_cast<int64_t>(c.calls.size());
   RIDGE_ASSIGN(c.workspace, Buffer::allocate(c.selection.workspace_bytes));
   return c;
@@ -86,7 +62,7 @@ Result<nlohmann::ordered_json> bench_call(CpuDevice& device, const MachineOf& ma
                                           const std::vector<int64_t>& shape,
                                           const std::map<std::string, DType>& dtypes, double seconds,
                                           bool reference) {
-  RIDGE_ASSIGN(const HostCopies copies, host_copies_of(device.target(), op, shape, dtypes, reference));
+  RIDGE_ASSIGN(const HostCopies copies, host_copies_of(device, op, shape, dtypes, reference));
   RIDGE_ASSIGN(const Machine* const machine, machine_of());
   RIDGE_ASSIGN(const auto stream, device.create_stream());
   stream->set_workspace(copies.workspace.data(), copies.workspace.bytes());

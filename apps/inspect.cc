@@ -22,6 +22,7 @@ using Json = nlohmann::ordered_json;
 
 Json memory_json(const MemoryPlan& plan) {
   return {{"weights_bytes", plan.weights},
+          {"unquantized_bytes", plan.unquantized},
           {"kv_bytes_per_token", plan.kv_token},
           {"kv_tokens", plan.kv_tokens},
           {"kv_bytes", plan.kv},

@@ -5,10 +5,11 @@ usage: device_code.py [ROOT]                      prints the key
        device_code.py --check [ROOT]              exits 1, saying why, when the evidence is missing or of other code
        device_code.py --record LOG [ROOT]         makes the evidence of a log of gpu_conformance, run on this code
        device_code.py --sanitized FOLDER [ROOT]   makes that of the logs of bench/gpu/sanitize.sh, likewise
+       device_code.py --cases FOLDER [ROOT]      makes that of cases.log and checked.log of bench/gpu/run.sh, likewise
        device_code.py --goldens LOG [ROOT]        makes that of a log of goldens_test with RIDGE_TEST_DEVICE=cuda, likewise
 The key covers every src/**/*_cuda.cu, what they include from src/ (comments and spacing aside), and the flags that
-cmake/Cuda.cmake compiles them with. The evidence is bench/results/nvidia-h200/conformance.json, sanitizers.json and
-goldens.json; of the two last, --check looks at those that are there.
+cmake/Cuda.cmake compiles them with. The evidence is bench/results/nvidia-h200/conformance.json, sanitizers.json,
+cases.json and goldens.json; of the three last, --check looks at those that are there.
 """
 import datetime
 import hashlib
@@ -20,9 +21,10 @@ import sys
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 KERNEL = re.compile(r"^(\S+)\s+(\S+)\s+(\d+) runs\s+(\d+) declined, worst error (\S+) of its bound")
-TOTAL = re.compile(r"^(\d+) runs, (\d+) failures$", re.M)
+TOTAL = re.compile(r"^(\d+) (?:runs|cases), (\d+) (?:failures|failed)$", re.M)
+CASE = re.compile(r"^(ok  |FAIL) (\S+)", re.M)
 RESULTS = pathlib.Path("bench/results/nvidia-h200")
-EVIDENCE, SANITIZERS, GOLDENS = RESULTS / "conformance.json", RESULTS / "sanitizers.json", RESULTS / "goldens.json"
+EVIDENCE, SANITIZERS, CASES, GOLDENS = (RESULTS / f"{name}.json" for name in ("conformance", "sanitizers", "cases", "goldens"))
 SUMMARY = re.compile(r"^========= (?:ERROR|RACECHECK) SUMMARY: (\d+) (?:errors|hazards).*$", re.M)
 PASSED = re.compile(r"^\[       OK \] (\S+)", re.M)
 FAILED = re.compile(r"^\[  FAILED  \] (\S+)", re.M)
@@ -64,7 +66,7 @@ def check(root):
     evidence, key = json.loads(path.read_text(encoding="utf-8")), key_of(root)
     if evidence["failures"] != 0 or evidence["runs"] == 0:
         return f"{EVIDENCE}: {evidence['failures']} of {evidence['runs']} runs failed"
-    for name, script in ((EVIDENCE, "run.sh"), (SANITIZERS, "sanitize.sh"), (GOLDENS, "engine.sh")):
+    for name, script in ((EVIDENCE, "run.sh"), (SANITIZERS, "sanitize.sh"), (CASES, "run.sh"), (GOLDENS, "engine.sh")):
         if not (root / name).is_file():
             continue
         evidence = json.loads((root / name).read_text(encoding="utf-8"))
@@ -88,14 +90,26 @@ def keep(root, name, evidence):
 def sanitized(root, folder):
     tools = {}
     for tool in ("memcheck", "racecheck", "synccheck", "initcheck"):
-        text = (pathlib.Path(folder) / f"{tool}.log").read_text(encoding="utf-8")
-        total, summary = TOTAL.search(text), SUMMARY.search(text)
-        if total is None or summary is None:
-            sys.exit(f"{folder}/{tool}.log has no line '… runs, … failures' or no summary: it is no whole log of bench/gpu/sanitize.sh")
-        if int(total[2]) or int(summary[1]) or not int(total[1]):
-            sys.exit(f"{folder}/{tool}.log: {total[0]}; {summary[0]}: what a tool finds is no evidence")
-        tools[tool] = {"runs": int(total[1]), "failures": int(total[2]), "summary": summary[0].removeprefix("========= ")}
+        for log, counts in ((f"{tool}.log", "runs"), (f"{tool}-cases.log", "cases")):
+            text = (pathlib.Path(folder) / log).read_text(encoding="utf-8")
+            total, summary = TOTAL.search(text), SUMMARY.search(text)
+            if total is None or summary is None:
+                sys.exit(f"{folder}/{log} has no line '… {counts}, … failed' or no summary: it is no whole log of bench/gpu/sanitize.sh")
+            if int(total[2]) or int(summary[1]) or not int(total[1]):
+                sys.exit(f"{folder}/{log}: {total[0]}; {summary[0]}: what a tool finds is no evidence")
+            tools.setdefault(tool, {})[counts] = {"ran": int(total[1]), "failed": int(total[2]), "summary": summary[0].removeprefix("========= ")}
     keep(root, SANITIZERS, {**stamp(root), "device": text.splitlines()[1], "tools": tools})
+
+
+def cases(root, folder):
+    builds = {}
+    for log, build in (("cases.log", "normal"), ("checked.log", "checked")):
+        text = (pathlib.Path(folder) / log).read_text(encoding="utf-8")
+        total = TOTAL.search(text)
+        if total is None or int(total[2]) or not int(total[1]):
+            sys.exit(f"{folder}/{log}: {total[0] if total else 'no line … cases, … failed'}: that is no evidence")
+        builds[build] = [name for _, name in CASE.findall(text)]
+    keep(root, CASES, {**stamp(root), "device": text.splitlines()[0], "passed": builds})
 
 
 def goldens(root, log):
@@ -120,7 +134,7 @@ def record(root, log):
 
 
 def main(arguments):
-    makers = {"--record": record, "--sanitized": sanitized, "--goldens": goldens}
+    makers = {"--record": record, "--sanitized": sanitized, "--cases": cases, "--goldens": goldens}
     mode = arguments.pop(0) if arguments and arguments[0] in ("--check", *makers) else None
     log = arguments.pop(0) if mode in makers else None
     root = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).resolve().parent.parent)

@@ -1,5 +1,5 @@
-// gpu_cases [ID ...]: cases of single operators on the device, by the ids of their sources. A line a case;
-// exits with 1 when one fails.
+// gpu_cases [small] [ID ...]: cases of single operators on the device, by the ids of their sources; small:
+// those that a sanitizer can watch. A line a case; exits with 1 when one fails.
 
 #include <cstdio>
 #include <cstring>
@@ -15,13 +15,16 @@ int main(int argc, char** argv) {
   }
   std::printf("%s\n", (*device)->describe().c_str());
   cases::Bench bench(**device);
+  const bool small = argc > 1 && std::strcmp(argv[1], "small") == 0;
+  const int first_id = small ? 2 : 1;
   int failed = 0, ran = 0;
-  for (const auto& list : {cases::linear_cases(), cases::attention_cases(), cases::row_cases(),
-                           cases::sample_cases(), cases::chain_cases(), cases::thread_cases()})
+  for (const auto& list :
+       {cases::linear_cases(), cases::attention_cases(), cases::row_cases(), cases::sample_cases(),
+        cases::chain_cases(), cases::thread_cases(), cases::checked_cases()})
     for (const cases::DeviceCase& one : list) {
-      bool wanted = argc < 2;
-      for (int i = 1; i < argc; ++i) wanted = wanted || std::strcmp(argv[i], one.id) == 0;
-      if (!wanted) continue;
+      bool wanted = argc <= first_id;
+      for (int i = first_id; i < argc; ++i) wanted = wanted || std::strcmp(argv[i], one.id) == 0;
+      if (!wanted || (small && one.size != cases::kSmall)) continue;
       bench.begin();
       one.run(bench);
       ++ran, failed += bench.failures() > 0;

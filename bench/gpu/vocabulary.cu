@@ -8,7 +8,7 @@
 #include "device/mma.cuh"
 #include "device/reduce.cuh"
 #include "device/tensor_map.cuh"
-#include "device/wgmma_bytes.cuh"
+#include "device/wgmma.cuh"
 #include "harness.h"
 
 namespace ridge::bench {

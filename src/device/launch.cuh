@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "device/checks.cuh"
 #include "device/ptx.cuh"
 #include "runtime/cuda/stamps.h"
 
@@ -20,7 +21,7 @@ class Waited {
   __device__ Waited() {}
 };
 
-struct Upstream {
+struct Upstream : Checks {
   unsigned long long* stamp = nullptr;  // runtime/cuda/stamps.h; all ones before the launch
   /// Lets the next launch start its blocks; what they may read before their own wait() does not depend on
   /// this one.
@@ -33,6 +34,8 @@ struct Upstream {
     return {};
   }
 };
+
+static_assert(kChecked || sizeof(Upstream) == sizeof(void*), "checks cost nothing where there are none");
 
 template <class T>
 class Fresh {
@@ -102,9 +105,10 @@ Status launch_dependent(cudaStream_t stream, const LaunchShape& shape, const cha
   cudaLaunchAttribute attributes[2] = {};
   attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attributes[0].val.programmaticStreamSerializationAllowed = 1;
-  return launch_with<Upstream, P...>(
-      attributes, 1, stream, shape, name, kernel,
-      Upstream{reinterpret_cast<unsigned long long*>(std::exchange(g_next_stamp, nullptr))}, arguments...);
+  return launch_with<Upstream, P...>(attributes, 1, stream, shape, name, kernel,
+                                     Upstream{checks_of_launch(), reinterpret_cast<unsigned long long*>(
+                                                                      std::exchange(g_next_stamp, nullptr))},
+                                     arguments...);
 }
 
 }  // namespace ridge::device

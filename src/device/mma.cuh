@@ -8,6 +8,7 @@
 
 #include "base/dtype.h"
 #include "device/ptx.cuh"
+#include "device/wgmma.cuh"
 
 namespace ridge::device {
 

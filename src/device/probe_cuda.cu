@@ -9,7 +9,7 @@
 #include "device/convert.cuh"
 #include "device/launch.cuh"
 #include "device/mma.cuh"
-#include "device/wgmma_bytes.cuh"
+#include "device/wgmma.cuh"
 #include "machine/machine.h"
 #include "runtime/cuda/card_state.h"
 #include "runtime/cuda/cuda_device.h"

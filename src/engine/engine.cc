@@ -48,6 +48,7 @@ Result<std::unique_ptr<InferenceEngine>> InferenceEngine::create(Device& device,
   std::unique_ptr<InferenceEngine> engine(new InferenceEngine(device, model, o));
   RIDGE_ASSIGN(engine->pool_, KvPool::create(device, model.kv_shapes(), o.kv));
   RIDGE_ASSIGN(engine->stream_, device.create_stream());
+  engine->kv_peak_.lengths.reserve(static_cast<size_t>(o.max_sequences));
   for (auto& event : engine->events_) {
     RIDGE_ASSIGN(event, engine->stream_->create_event());
   }
@@ -219,7 +220,7 @@ Result<InferenceEngine::Launched> InferenceEngine::launch(Batch batch, int64_t b
   std::function<void(size_t)> after;
   if (observer_ != nullptr && observer_->wants_calls())
     after = [&](size_t call) { observer_->on_call(plan, call); };
-  const Range range(*stream_, "step");
+  const Range range(*stream_, phase_name(batch.phase()));  // as the trace names it
   RIDGE_TRY(plan.upload(*stream_));
   const Status ran = plan.run(*stream_, observer_ != nullptr ? &facts.calls : nullptr, after);
   // What was queued before a stop may still read the inputs; nothing counts what it wrote.
@@ -237,8 +238,10 @@ Result<InferenceEngine::Launched> InferenceEngine::launch(Batch batch, int64_t b
     for (size_t row = 0; row < batch.sampled.size(); ++row)
       batch.sampled[row]->fed_row = static_cast<int64_t>(row);
   if (const int64_t used = pool_.total_pages() - pool_.free_pages(); used > kv_peak_.pages) {
-    kv_peak_ = {used, used * pool_.page_size()};
-    for (const auto& [id, s] : sequences_) kv_peak_.tail_tokens -= s.cached;
+    kv_peak_.pages = used, kv_peak_.tail_tokens = used * pool_.page_size();
+    kv_peak_.lengths.clear();
+    for (const auto& [id, s] : sequences_)
+      if (!s.pages.empty()) kv_peak_.tail_tokens -= s.cached, kv_peak_.lengths.push_back(s.cached);
   }
   step.batch = std::move(batch);
   return step;
@@ -292,6 +295,7 @@ void InferenceEngine::collect(const Launched& step, std::vector<TokenEvent>* eve
 
 Status InferenceEngine::finish(Launched& step, std::vector<TokenEvent>* events) {
   RIDGE_TRY(events_[step.slot]->wait());
+  RIDGE_TRY(stream_->read_fault());
   collect(step, events);
   step.facts.end_ns = now_ns();
   if (observer_ != nullptr && step.facts.calls.size() == step.plan->calls().size()) {

@@ -46,10 +46,13 @@ struct Request {
 
 struct PlanBytes {
   int64_t activations = 0, workspaces = 0, staging = 0;
+  int64_t graphs = 0;  // of recorded steps; outside of what the device allocates for others
+  int64_t stream = 0;  // what the stream keeps, and the sampled ids
 };
 /// Pages that sequences hold, and the tokens for which those have room behind the last.
 struct KvUse {
   int64_t pages = 0, tail_tokens = 0;
+  std::vector<int64_t> lengths;  // tokens of each sequence
 };
 
 enum class Finish : uint8_t { kNone, kEnd, kLength, kError };
@@ -122,6 +125,9 @@ class InferenceEngine {
     BatchShape shape;                // with rows of padding after the decodes, where graphs are recorded
     std::vector<Sequence*> sampled;  // row of the logits -> sequence; null once it is gone
     int64_t tokens() const { return static_cast<int64_t>(decodes.size()) + shape.prefill_tokens; }
+    Phase phase() const {
+      return prefills.empty() ? Phase::kDecode : decodes.empty() ? Phase::kPrefill : Phase::kMixed;
+    }
   };
   /// A step that was queued and not yet waited for.
   struct Launched {

@@ -100,9 +100,7 @@ void InferenceEngine::fill_sampling(StepPlan& plan, const Batch& batch) {
 void InferenceEngine::observe(Launched& step) {
   StepFacts& facts = step.facts;
   const Batch& batch = step.batch;
-  facts.phase = batch.prefills.empty()  ? Phase::kDecode
-                : batch.decodes.empty() ? Phase::kPrefill
-                                        : Phase::kMixed;
+  facts.phase = batch.phase();
   facts.decode_tokens = static_cast<int64_t>(batch.decodes.size());
   facts.prefill_tokens = batch.shape.prefill_tokens;
   facts.logit_rows = static_cast<int64_t>(batch.sampled.size());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "engine/engine.h"
 #include "engine/sampling.h"
 #include "ops/feed_tokens/feed_tokens.h"
@@ -16,9 +17,10 @@ constexpr size_t kRecordedPlans = 32;
 PlanBytes InferenceEngine::plan_bytes_by_kind() const {
   PlanBytes b;
   b.staging = ids_staging_.bytes();
+  b.stream = stream_->held_bytes() + last_ids_.bytes();
   for (const CachedPlan& p : plans_)
     b.activations += p.plan->activation_bytes(), b.workspaces += p.plan->workspace_bytes(),
-        b.staging += p.plan->staging_bytes();
+        b.staging += p.plan->staging_bytes(), b.graphs += p.plan->graph_bytes();
   return b;
 }
 int64_t InferenceEngine::plan_bytes() const {
@@ -78,7 +80,13 @@ Result<std::unique_ptr<StepPlan>> InferenceEngine::write_plan(const BatchShape& 
                    ids ? ids.slice(0, shape.logit_rows) : ids);
   PlanOptions options = options_.plan;
   options.graphs = options.graphs && shape.prefills == 0;
-  RIDGE_TRY(plan->finish(options));
+  const Status made = plan->finish(options);
+  if (made.code() == Code::kResourceExhausted)
+    return made.within(text("a step of ", shape.tokens(), " tokens needs activations and workspace beside ",
+                            bytes_text(double(model_->weights().held_bytes())), " of weights and ",
+                            bytes_text(double(pool_.bytes())),
+                            " of KV cache: lower --context, --batch or --prefill-tokens"));
+  RIDGE_TRY(made);
   return plan;
 }
 

@@ -53,11 +53,12 @@ struct RingBarriers {
 
 /// The page of 16 keys from `first` on, and the first one's slot in the upper half.
 template <class T, class Io>
-__device__ __forceinline__ int64_t key_box(const AttentionDecodeCall<T, Io>& call, const int32_t* pages,
-                                           int32_t first) {
+__device__ __forceinline__ int64_t key_box(const AttentionDecodeCall<T, Io>& call, device::Checks checks,
+                                           const int32_t* pages, int32_t sequence, int32_t first) {
   const uint32_t page_size = static_cast<uint32_t>(call.page_size), at = static_cast<uint32_t>(first);
   const uint32_t page = call.page_shift >= 0 ? at >> call.page_shift : at / page_size;
-  return int64_t{at - page * page_size} << 32 | static_cast<uint32_t>(pages[page]);
+  return int64_t{at - page * page_size} << 32 |
+         static_cast<uint32_t>(page_of(call, checks, pages, sequence, page));
 }
 
 /// Starts the copy of 16 keys of K and V into a stage of this warp's ring; of keys past a sequence's end too.

@@ -23,12 +23,14 @@ namespace ridge::cuda {
 /// Where 16 keys from `first` on lie, in elements from the start of K: with pages of whole stages the first
 /// key (the others follow slot_stride apart), else lane % 16's own key; keys past the end count as the last.
 template <class Traits, class T, class Io>
-__device__ __forceinline__ int64_t key_offset(const AttentionDecodeCall<T, Io>& call, const int32_t* pages,
-                                              int32_t first, int32_t end, int64_t head_offset) {
+__device__ __forceinline__ int64_t key_offset(const AttentionDecodeCall<T, Io>& call, device::Checks checks,
+                                              const int32_t* pages, int32_t sequence, int32_t first,
+                                              int32_t end, int64_t head_offset) {
   const uint32_t page_size = static_cast<uint32_t>(call.page_size);
   const uint32_t at = call.whole_pages ? first : min(first + static_cast<int32_t>(threadIdx.x & 15), end - 1);
   const uint32_t page = call.page_shift >= 0 ? at >> call.page_shift : at / page_size;
-  return pages[page] * call.page_stride + (at - page * page_size) * call.slot_stride + head_offset;
+  return page_of(call, checks, pages, sequence, page) * call.page_stride +
+         (at - page * page_size) * call.slot_stride + head_offset;
 }
 
 /// Starts the copy of 16 keys of K and V into a stage of this warp's ring; keys from `end` on become zeros.
@@ -228,13 +230,14 @@ __global__ __launch_bounds__(Traits::kThreads, Traits::kBlocksPerSm) void attent
   barriers.init();
   upstream.release_next();
   if (!call.lengths_settled) (void)upstream.wait();
-  DecodePlan plan = plan_decode<Traits>(call, reinterpret_cast<int32_t*>(shared + Traits::kRingBytes));
+  DecodePlan plan =
+      plan_decode<Traits>(call, upstream, reinterpret_cast<int32_t*>(shared + Traits::kRingBytes));
 
   const uint32_t ring = device::ptx::shared_address(shared) + warp * Traits::kStages * Traits::kStageBytes;
   bool first_piece = true;
   [[maybe_unused]] uint32_t parities = 0;
   for (int32_t tile = plan.begin; tile < plan.end;) {
-    const DecodePiece piece = plan.template piece_at<Traits>(call, tile);
+    const DecodePiece piece = plan.template piece_at<Traits>(call, upstream, tile);
     tile = piece.tile_end;
     const int32_t* const pages = call.pages + piece.sequence * call.table_stride;
     const int64_t head_offset = piece.kv_head * call.head_stride;
@@ -251,9 +254,9 @@ __global__ __launch_bounds__(Traits::kThreads, Traits::kBlocksPerSm) void attent
     const auto locate = [&](int32_t key) -> int64_t {
       if (key >= last) return 0;
       if constexpr (Traits::kBoxes)
-        return key_box(call, pages, key);
+        return key_box(call, upstream, pages, piece.sequence, key);
       else
-        return key_offset<Traits>(call, pages, key, last, head_offset);
+        return key_offset<Traits>(call, upstream, pages, piece.sequence, key, last, head_offset);
     };
     // The first stages: before the wait those in which every key was written before this step.
     int64_t offsets[Traits::kStages - 1];

@@ -35,6 +35,7 @@ struct AttentionDecodeCall {
   bool whole_pages = false;      // page_size is a multiple of 16
   int page_shift = -1;           // log2(page_size), or -1
   float scale = 1, softcap = 0;  // softcap 0: none
+  int64_t max_pages = 0;         // entries of a sequence in `pages`
 };
 
 template <int kHeadDimIn, int kRowsIn, int kWarpsIn, int kStagesIn, int kBlocksPerSmIn, int kLeastTilesIn = 1,
@@ -80,6 +81,21 @@ __device__ __forceinline__ int32_t ceil_div_32(int32_t a, int32_t b) {
   return (a + b - 1) / b;
 }
 
+/// The keys of a sequence; in the checked build no more than its pages can be.
+template <class T, class Io>
+__device__ __forceinline__ int64_t length_of(const AttentionDecodeCall<T, Io>& call, device::Checks checks,
+                                             int64_t sequence) {
+  return checks.fit(FaultKind::kLength, sequence, 0, call.lengths[sequence], 0,
+                    call.page_count > 0 ? call.max_pages * call.page_size : 0);
+}
+/// The page of the cache that is `index` of a sequence, whose entries `pages` are.
+template <class T, class Io>
+__device__ __forceinline__ int32_t page_of(const AttentionDecodeCall<T, Io>& call, device::Checks checks,
+                                           const int32_t* pages, int64_t sequence, uint32_t index) {
+  return static_cast<int32_t>(
+      checks.fit(FaultKind::kPage, sequence, index, pages[index], 0, call.page_count - 1));
+}
+
 /// The first key that a query at the end of `length` keys sees.
 template <class T, class Io>
 __device__ __forceinline__ int32_t first_seen(const AttentionDecodeCall<T, Io>& call, int32_t length) {
@@ -114,7 +130,8 @@ struct DecodePlan {
   }
 
   template <class Traits, class T, class Io>
-  __device__ DecodePiece piece_at(const AttentionDecodeCall<T, Io>& call, int32_t tile) {
+  __device__ DecodePiece piece_at(const AttentionDecodeCall<T, Io>& call, device::Checks checks,
+                                  int32_t tile) {
     while (sequence_begin[sequence + 1] <= tile) ++sequence;
     const int32_t tiles = sequence_begin[sequence + 1] - sequence_begin[sequence];
     const int32_t ratio = static_cast<int32_t>(call.ratio), head_tiles = ceil_div_32(ratio, Traits::kRows);
@@ -127,7 +144,7 @@ struct DecodePlan {
     p.rows = min(Traits::kRows, ratio - head_tile * Traits::kRows);
     p.unit_begin = sequence_begin[sequence];
     p.tile_end = min(end, p.unit_begin + tiles);
-    p.end_key = static_cast<int32_t>(call.lengths[sequence]);
+    p.end_key = static_cast<int32_t>(length_of(call, checks, sequence));
     p.begin_key = first_seen(call, p.end_key);
     const int32_t base = p.begin_key / Traits::kStageKeys * Traits::kStageKeys;
     p.first_key = base + (tile - p.unit_begin) * Traits::kTileKeys;
@@ -140,8 +157,9 @@ struct DecodePlan {
 
 /// Tiles of one group of a sequence.
 template <class Traits, class T, class Io>
-__device__ __forceinline__ int32_t sequence_tiles(const AttentionDecodeCall<T, Io>& call, int64_t sequence) {
-  const int32_t length = static_cast<int32_t>(max(int64_t{0}, call.lengths[sequence]));
+__device__ __forceinline__ int32_t sequence_tiles(const AttentionDecodeCall<T, Io>& call,
+                                                  device::Checks checks, int64_t sequence) {
+  const int32_t length = static_cast<int32_t>(max(int64_t{0}, length_of(call, checks, sequence)));
   const int32_t skipped = first_seen(call, length) / Traits::kStageKeys * Traits::kStageKeys;
   return ceil_div_32(length - skipped, Traits::kTileKeys);
 }
@@ -171,14 +189,15 @@ __device__ __forceinline__ int32_t align_shares(int32_t* sequence_begin, int32_t
 
 /// Sums the tiles of all sequences into `sequence_begin` and finds this block's share. All threads call it.
 template <class Traits, class T, class Io>
-__device__ DecodePlan plan_decode(const AttentionDecodeCall<T, Io>& call, int32_t* sequence_begin) {
+__device__ DecodePlan plan_decode(const AttentionDecodeCall<T, Io>& call, device::Checks checks,
+                                  int32_t* sequence_begin) {
   __shared__ int32_t warp_sums[Traits::kWarps];
   __shared__ int32_t start, aligned;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, batch = static_cast<int32_t>(call.batch);
   const int32_t each = ceil_div_32(batch, Traits::kThreads), first = threadIdx.x * each,
                 last = min(batch, first + each);
   int32_t mine = 0;
-  for (int32_t s = first; s < last; ++s) mine += sequence_tiles<Traits>(call, s);
+  for (int32_t s = first; s < last; ++s) mine += sequence_tiles<Traits>(call, checks, s);
   int32_t before = mine;  // inclusive over the lanes, then exclusive
 #pragma unroll
   for (int step = 1; step < 32; step *= 2) {
@@ -191,7 +210,7 @@ __device__ DecodePlan plan_decode(const AttentionDecodeCall<T, Io>& call, int32_
   for (int w = 0; w < warp; ++w) before += warp_sums[w];
   for (int32_t s = first; s < last; ++s) {
     sequence_begin[s] = before;
-    before += sequence_tiles<Traits>(call, s);
+    before += sequence_tiles<Traits>(call, checks, s);
   }
   if (last == batch && first < last) sequence_begin[batch] = before;
   __syncthreads();

@@ -141,7 +141,7 @@ __global__ __launch_bounds__(Traits::kThreads) void attention_tiles(device::Upst
   const int head_dim = static_cast<int>(call.head_dim);
   upstream.release_next();
   const auto waited = upstream.wait();
-  const TileRows rows = find_rows<Traits>(call, waited);
+  const TileRows rows = find_rows<Traits>(call, upstream, waited);
   if (rows.sequence < 0) return;
   load_rows<Traits>(q, call, call.q.after(waited), rows);
   // The dot products read columns up to the next multiple of 4.
@@ -164,7 +164,7 @@ __global__ __launch_bounds__(Traits::kThreads) void attention_tiles(device::Upst
     const int keys = static_cast<int>(min(int64_t{Traits::kKeys}, range.last_key - first_key));
     __syncthreads();  // the tile before is used up
     for (int i = threadIdx.x; i < Traits::kKeys; i += Traits::kThreads)
-      where[i] = i < keys ? place_of(call, waited, rows.sequence, first_key + i) : int2{-1, 0};
+      where[i] = i < keys ? place_of(call, upstream, waited, rows.sequence, first_key + i) : int2{-1, 0};
     __syncthreads();
     load_side<Traits>(k, call.k, where, rows.kv_head, head_dim);
     load_side<Traits>(v, call.v, where, rows.kv_head, head_dim);

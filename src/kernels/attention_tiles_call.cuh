@@ -73,19 +73,23 @@ struct RowRange {
   int64_t begin, end;
 };
 /// Rows of sequence `s` in q, inside of q whatever query_start says.
-__device__ __forceinline__ RowRange query_rows(const AttentionTilesCall& call, device::Waited waited,
-                                               int64_t s) {
+__device__ __forceinline__ RowRange query_rows(const AttentionTilesCall& call, device::Checks checks,
+                                               device::Waited waited, int64_t s) {
   const int64_t* const start = call.query_start.after(waited);
   if (start == nullptr) return {s, s + 1};
-  const int64_t first = max(start[s * call.start_stride], int64_t{0});
-  return {first, max(first, min(start[(s + 1) * call.start_stride], call.rows))};
+  const int64_t from = start[s * call.start_stride], to = start[(s + 1) * call.start_stride];
+  (void)checks.fit(FaultKind::kQueryRows, s, 0, from, 0, call.rows);
+  (void)checks.fit(FaultKind::kQueryRows, s + 1, 0, to, from, call.rows);
+  const int64_t first = max(from, int64_t{0});
+  return {first, max(first, min(to, call.rows))};
 }
 
 /// Decode: blockIdx.z is the sequence, blockIdx.y the KV head and tile of its heads, blockIdx.x the split.
 /// Prefill: blockIdx.y is the KV head, blockIdx.x counts the tiles of all sequences, found by a warp's scan
 /// over their chunks.
 template <class Traits>
-__device__ __forceinline__ TileRows find_rows(const AttentionTilesCall& call, device::Waited waited) {
+__device__ __forceinline__ TileRows find_rows(const AttentionTilesCall& call, device::Checks checks,
+                                              device::Waited waited) {
   TileRows rows;
   int64_t tile = 0;
   if (call.query_start.after(waited) == nullptr) {
@@ -98,7 +102,7 @@ __device__ __forceinline__ TileRows find_rows(const AttentionTilesCall& call, de
     for (int64_t base = 0; base < call.sequences && rows.sequence < 0; base += 32) {
       int64_t mine = 0;
       if (base + lane < call.sequences) {
-        const RowRange range = query_rows(call, waited, base + lane);
+        const RowRange range = query_rows(call, checks, waited, base + lane);
         mine = ceil_div((range.end - range.begin) * call.ratio, int64_t{Traits::kRows});
       }
       int64_t until = mine;
@@ -118,13 +122,15 @@ __device__ __forceinline__ TileRows find_rows(const AttentionTilesCall& call, de
     }
     if (rows.sequence < 0) return rows;
   }
-  const RowRange range = query_rows(call, waited, rows.sequence);
+  const RowRange range = query_rows(call, checks, waited, rows.sequence);
   rows.first_row = range.begin;
   rows.begin = tile * Traits::kRows;
   rows.end = min(rows.begin + Traits::kRows, (range.end - range.begin) * call.ratio);
   // A length beyond the page table is cut one key after it: place_of() makes that one NaN.
-  const int64_t length = min(call.lengths.after(waited)[rows.sequence * call.length_stride],
-                             call.max_pages * call.page_size + 1);
+  const int64_t told = call.lengths.after(waited)[rows.sequence * call.length_stride],
+                room = call.max_pages * call.page_size;
+  (void)checks.fit(FaultKind::kLength, rows.sequence, 0, told, 0, room);
+  const int64_t length = min(told, room + 1);
   rows.first_position = length - (range.end - range.begin);
   return rows;
 }
@@ -148,11 +154,12 @@ __device__ __forceinline__ TileRange tiles_of(const AttentionTilesCall& call, co
 }
 
 /// Page and slot of a key; page -2 when the table has none for it that is in the cache.
-__device__ __forceinline__ int2 place_of(const AttentionTilesCall& call, device::Waited waited,
-                                         int64_t sequence, int64_t key) {
+__device__ __forceinline__ int2 place_of(const AttentionTilesCall& call, device::Checks checks,
+                                         device::Waited waited, int64_t sequence, int64_t key) {
   const int64_t index = key / call.page_size;
   if (index >= call.max_pages) return {-2, 0};
   const int32_t page = call.page_table.after(waited)[sequence * call.table_stride + index];
+  (void)checks.fit(FaultKind::kPage, sequence, index, page, 0, call.pages - 1);
   if (page < 0 || page >= call.pages) return {-2, 0};
   return {page, static_cast<int>(key - index * call.page_size)};
 }

@@ -152,10 +152,10 @@ __global__ __launch_bounds__(Traits::kThreads,
   if (released) upstream.release_next();
   unsigned char* const table = shared + Traits::kSharedBytes;
   if constexpr (End::kTurns)
-    if (end.settled) end.prepare(table, static_cast<int>(call.tokens));
+    if (end.settled) end.prepare(upstream, table, static_cast<int>(call.tokens));
   const auto waited = upstream.wait();
   if constexpr (End::kTurns)
-    if (!end.settled) end.prepare(table, static_cast<int>(call.tokens));
+    if (!end.settled) end.prepare(upstream, table, static_cast<int>(call.tokens));
   uint4 x[kTileStages][kUnroll];
 #pragma unroll
   for (int j = 0; j < kTileStages; ++j)

@@ -41,19 +41,21 @@ struct RopeKvEnd {
   }
 
   /// Fills the table; the block calls it, a barrier before the first store.
-  __device__ void prepare(unsigned char* table, int tokens) const {
+  __device__ void prepare(device::Checks checks, unsigned char* table, int tokens) const {
     for (int i = threadIdx.x; i < tokens * pairs; i += blockDim.x) {
       const int token = i / pairs, pair = i - token * pairs;
       const int64_t at = token * position_stride;
       const double position = wide_positions
                                   ? static_cast<double>(static_cast<const int64_t*>(positions)[at])
                                   : static_cast<double>(static_cast<const int32_t*>(positions)[at]);
+      (void)checks.fit(FaultKind::kPosition, token, 0, static_cast<int64_t>(position), 0, kMostPosition);
       double sine, cosine;
       sincos(position * static_cast<double>(frequencies[pair * frequency_stride]), &sine, &cosine);
       turns(table)[i] = {static_cast<float>(cosine * magnitude), static_cast<float>(sine * magnitude)};
     }
     if (static_cast<int>(threadIdx.x) < tokens) {
       const int64_t slot = slots[threadIdx.x * slot_stride];
+      (void)checks.fit(FaultKind::kSlot, threadIdx.x, 0, slot, -1, capacity - 1);
       const bool live = slot >= 0 && slot < capacity;
       const int64_t page = slot / page_size, place = slot - page * page_size;
       places(table)[2 * threadIdx.x] = live ? page * k_strides[0] + place * k_strides[2] : -1;

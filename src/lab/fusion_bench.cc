@@ -14,32 +14,6 @@ namespace ridge {
 
 namespace {
 
-/// Microseconds a step in which all requests decode, nobody observing.
-Result<double> step_us(InferenceEngine& engine, const std::vector<int32_t>& prompt, const WorkloadOptions& o,
-                       const std::function<bool()>& interrupted) {
-  for (int64_t b = 0; b < o.batch; ++b) {
-    Request r;
-    r.prompt = prompt, r.max_new_tokens = o.output_tokens + 1;
-    RIDGE_TRY(engine.submit(std::move(r)).status());
-  }
-  int64_t begin = 0, end = 0, steps = 0;
-  std::set<int64_t> started;
-  while (!engine.idle()) {
-    if (interrupted && interrupted()) return Status(Code::kCancelled, "interrupted");
-    RIDGE_ASSIGN(const auto events, engine.step());
-    if (begin != 0 && static_cast<int64_t>(events.size()) == o.batch) end = now_ns(), ++steps;
-    for (const TokenEvent& e : events) {
-      if (e.finish == Finish::kError) return e.error;
-      started.insert(e.request);
-    }
-    if (begin == 0 && static_cast<int64_t>(started.size()) == o.batch) begin = now_ns();
-  }
-  if (steps == 0)
-    return invalid_argument("an answer of ", o.output_tokens, " tokens leaves no step in which all ", o.batch,
-                            " requests decode: use more");
-  return static_cast<double>(end - begin) / 1e3 / static_cast<double>(steps);
-}
-
 EngineOptions options_of(const FusionVariant& v, const EngineOptions& all) {
   EngineOptions o = all;
   if (v.without == "all") o.plan.fusions.clear();
@@ -92,7 +66,7 @@ Status time(Session& session, const EngineOptions& all, const std::vector<int32_
                                                               options_of((*variants)[i], all)));
       // Once to write plans and record graphs; what follows is timed.
       for (const bool timed : {false, true}) {
-        RIDGE_ASSIGN(const double step, step_us(*engine, prompt, workload, interrupted));
+        RIDGE_ASSIGN(const double step, decode_round_us(*engine, prompt, workload, interrupted));
         if (timed) us[i].push_back(step);
       }
     }

@@ -121,8 +121,10 @@ class Submitted {
 
 }  // namespace
 
-Status run_workload(InferenceEngine& engine, const std::vector<int32_t>& prompt, const WorkloadOptions& o,
-                    const std::function<bool()>& interrupted) {
+/// Submits all requests, and steps until none is left; `after` each step's events, errors aside.
+static Status run_requests(InferenceEngine& engine, const std::vector<int32_t>& prompt,
+                           const WorkloadOptions& o, const std::function<bool()>& interrupted,
+                           const std::function<void(const std::vector<TokenEvent>&)>& after) {
   Submitted submitted(engine);
   for (int64_t b = 0; b < o.batch; ++b) {
     Request r;
@@ -135,8 +137,31 @@ Status run_workload(InferenceEngine& engine, const std::vector<int32_t>& prompt,
     RIDGE_ASSIGN(const auto events, engine.step());
     for (const TokenEvent& e : events)
       if (e.finish == Finish::kError) return e.error;
+    if (after) after(events);
   }
   return {};
+}
+
+Status run_workload(InferenceEngine& engine, const std::vector<int32_t>& prompt, const WorkloadOptions& o,
+                    const std::function<bool()>& interrupted) {
+  return run_requests(engine, prompt, o, interrupted, nullptr);
+}
+
+Result<double> decode_round_us(InferenceEngine& engine, const std::vector<int32_t>& prompt,
+                               const WorkloadOptions& o, const std::function<bool()>& interrupted) {
+  WorkloadOptions one_more = o;  // the first token is the prompt's
+  ++one_more.output_tokens;
+  std::set<int64_t> started;
+  int64_t begin = 0, end = 0, rounds = 0;
+  RIDGE_TRY(run_requests(engine, prompt, one_more, interrupted, [&](const std::vector<TokenEvent>& events) {
+    if (begin != 0 && static_cast<int64_t>(events.size()) == o.batch) end = now_ns(), ++rounds;
+    for (const TokenEvent& e : events) started.insert(e.request);
+    if (begin == 0 && static_cast<int64_t>(started.size()) == o.batch) begin = now_ns();
+  }));
+  if (rounds == 0)
+    return invalid_argument("an answer of ", o.output_tokens, " tokens leaves no step in which all ", o.batch,
+                            " requests decode: ask for more");
+  return static_cast<double>(end - begin) / 1e3 / static_cast<double>(rounds);
 }
 
 Workload describe_workload(Session& session, const std::vector<int32_t>& prompt, const WorkloadOptions& o) {

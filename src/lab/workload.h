@@ -26,6 +26,13 @@ Result<std::vector<int32_t>> workload_prompt(const Session& session, const Workl
 Status run_workload(InferenceEngine& engine, const std::vector<int32_t>& prompt,
                     const WorkloadOptions& options, const std::function<bool()>& interrupted = nullptr);
 
+/// Microseconds of a step in which all requests decode: from the step that ends the last prompt to the last
+/// in which all still do, nobody observing. Errors: run_workload()'s; kInvalidArgument for an answer that
+/// leaves no such step.
+Result<double> decode_round_us(InferenceEngine& engine, const std::vector<int32_t>& prompt,
+                               const WorkloadOptions& options,
+                               const std::function<bool()>& interrupted = nullptr);
+
 /// What every figure carries.
 Workload describe_workload(Session& session, const std::vector<int32_t>& prompt,
                            const WorkloadOptions& options);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/stop.h"
 #include "ops/binding.h"
 #include "ops/operator.h"
 
@@ -289,7 +290,10 @@ class Conformance {
     RIDGE_ASSIGN(const HostOperand poison, HostOperand::make(kF32, {bytes / 4}, Layout::kDense));
     RIDGE_TRY(device.upload(workspace.data(), poison.tensor().data, bytes / 4 * 4));
     stream->set_workspace(workspace.data(), bytes);
-    RIDGE_TRY(k.run(*stream, args));
+    stream->open_call(op_.name, k.name);
+    const Status queued = k.run(*stream, args);
+    stream->close_call();
+    RIDGE_TRY(queued);
     RIDGE_TRY(stream->synchronize());
     for (size_t i = 0; i < set.operands.size(); ++i)
       if (set.operands[i].base() != nullptr) RIDGE_TRY(there[i].download(device, &set.operands[i]));
@@ -327,7 +331,8 @@ class Conformance {
   ConformanceReport report_;
 };
 
-/// Operands with random values for the given case dims (dense; weights packed for `target`), for the bench.
+/// Operands with random values for the given case dims (dense; weights packed for `target`), for the bench;
+/// scalar arguments as the bench case of those dims has them.
 template <class A>
 Result<A> make_example(const Operator<A>& op, const Target& target, const std::vector<int64_t>& case_dims,
                        const std::map<std::string, DType>& dtypes, uint64_t seed,
@@ -352,6 +357,7 @@ Result<A> make_example(const Operator<A>& op, const Target& target, const std::v
       shape.push_back(word[0] >= '0' && word[0] <= '9' ? std::atoll(word.c_str()) : dims[word]);
     RIDGE_ASSIGN(HostOperand memory, HostOperand::make(dtype, shape, Layout::kDense));
     memory.fill(random);
+    RIDGE_TRY(check_stop());  // a large weight takes seconds to fill, and again to pack
     const PackedLayout* packed =
         op.pack.operand == o.field && op.pack.choose ? op.pack.choose(target, dtype, shape) : nullptr;
     RIDGE_ASSIGN(const int64_t raw_bytes, tensor_bytes(dtype, shape));
@@ -367,6 +373,8 @@ Result<A> make_example(const Operator<A>& op, const Target& target, const std::v
     storage->push_back(std::move(buffer));
   }
   if (op.prepare) op.prepare(args, dims, random);
+  for (const Case<A>& c : op.cases)
+    if ((c.flags & kBench) != 0 && c.dims == case_dims && c.with) c.with(args);
   return args;
 }
 

@@ -9,6 +9,14 @@
 
 namespace ridge {
 
+/// The call, by its operator's name to profilers and checks.
+static Status run_named(Stream& stream, const AnyOperator& op, const Selection& selection, const void* args) {
+  stream.open_call(op.name(), op.name());
+  Status done = op.run(selection, stream, args);
+  stream.close_call();
+  return done;
+}
+
 Status run_eager(Stream& stream, const AnyOperator& op, const void* args) {
   RIDGE_TRY(op.check(args));
   RIDGE_ASSIGN(const Selection selection, op.select(stream.target(), args));
@@ -16,14 +24,14 @@ Status run_eager(Stream& stream, const AnyOperator& op, const void* args) {
     return invalid_argument(op.name(), ": needs ", selection.workspace_bytes,
                             " bytes of workspace, the stream has ", stream.workspace_bytes());
   if (stream.recorder() == nullptr) {
-    RIDGE_TRY(op.run(selection, stream, args));
+    RIDGE_TRY(run_named(stream, op, selection, args));
     return check_stop();
   }
   CallRecord record;
   record.op = op.name(), record.kernel = op.kernel_name(selection), record.label = op.name();
   record.shape = op.shape(args), record.cost = op.cost(selection, args);
   record.begin_ns = now_ns();
-  const Status status = op.run(selection, stream, args);
+  const Status status = run_named(stream, op, selection, args);
   record.end_ns = now_ns();
   stream.recorder()->record(std::move(record));
   RIDGE_TRY(status);

@@ -292,9 +292,9 @@ Status StepPlan::run_call(Stream& stream, size_t index) {
   const AnyCall& call = planned.call;
   const bool first = runs_ == 0;
   if (first) planned.launches.clear(), stream.note_launches(&planned.launches);
-  stream.open_range(call.op->name());  // as the trace names it
+  stream.open_call(call.op->name(), call.label);  // as the trace names it
   const Status done = call.op->run(planned.selection, stream, call.args.get());
-  stream.close_range();
+  stream.close_call();
   if (first) stream.note_launches(nullptr);
   return done.ok() ? done : done.within(call.op->name()).within(call.label);
 }

@@ -105,6 +105,9 @@ class StepPlan {
   int64_t activation_bytes() const { return arena_.bytes(); }
   int64_t workspace_bytes() const { return workspace_.bytes(); }
   int64_t staging_bytes() const { return staging_.bytes(); }
+  int64_t graph_bytes() const {
+    return (graph_ ? graph_->bytes() : 0) + (stamped_graph_ ? stamped_graph_->bytes() : 0);
+  }
 
  private:
   enum class Kind : uint8_t { kActivation, kInput, kOutput, kAskedOutput };

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/memory.h"
@@ -63,6 +64,8 @@ class Event {
 class Graph {
  public:
   virtual ~Graph() = default;
+  /// Memory of the device that it took, beside what allocate() gives; as near as the device can tell.
+  virtual int64_t bytes() const { return 0; }
 };
 
 /// An ordered queue of operator calls. CPU streams run each call before it returns. Not thread-safe: one
@@ -113,6 +116,15 @@ class Stream {
   /// Names what is queued until the matching close_range, for profilers of the device's maker.
   virtual void open_range(const char*) {}
   virtual void close_range() {}
+  /// The same of a call of operator `op`, whose name in a plan is `label`: read_fault() too then names it.
+  virtual void open_call(const char* op, std::string_view) { open_range(op); }
+  virtual void close_call() { close_range(); }
+  /// Once queued work is done: the first index that a kernel found to fit nothing since this was last asked,
+  /// as kInvalidArgument with operator, call and value; ok too on devices whose kernels do not look.
+  virtual Status read_fault() { return {}; }
+
+  /// Memory of Device::allocate that the stream keeps for itself.
+  virtual int64_t held_bytes() const { return 0; }
 
   /// Scratch memory that calls on this stream may use; at least Operator::workspace bytes, lent by the
   /// caller.

@@ -75,5 +75,24 @@ TEST_F(FusionOrder, a_fused_call_is_a_part_of_a_longer_sequence) {
   EXPECT_EQ(names(2, {"linear_swiglu"}), (Names{"linear_add", "rms_norm", "linear", "linear", "silu_mul"}));
 }
 
+TEST(LinearGated, plain_weights_of_one_token_are_fused_only_where_that_gains) {
+  const auto fused = [](int64_t tokens, DType dtype, const Shape& w) {
+    alignas(64) static float memory[64];
+    LinearArgs gate, up;
+    gate.x = up.x = Tensor(memory, kF32, {tokens, w[1]});
+    gate.w = up.w = Tensor(memory, dtype, w);
+    gate.y = Tensor(memory + 16, kF32, {tokens, w[0]}), up.y = Tensor(memory + 32, kF32, {tokens, w[0]});
+    SiluMulArgs join{Tensor(memory + 48, kF32, {tokens, w[0]}), gate.y, up.y};
+    const AnyCall calls[] = {{&registered<LinearArgs>(), std::make_shared<LinearArgs>(gate), "gate"},
+                             {&registered<LinearArgs>(), std::make_shared<LinearArgs>(up), "up"},
+                             {&registered<SiluMulArgs>(), std::make_shared<SiluMulArgs>(join), "silu"}};
+    return registered<LinearSwigluArgs>().fuse({&calls[0], &calls[1], &calls[2]}).args != nullptr;
+  };
+  EXPECT_FALSE(fused(1, kBF16, {3072, 1024})) << "Qwen3-0.6B";
+  EXPECT_TRUE(fused(2, kBF16, {3072, 1024}));
+  EXPECT_TRUE(fused(1, kQ4_1, {3072, 1024}));
+  EXPECT_TRUE(fused(1, kBF16, {14336, 4096})) << "Llama-3-8B";
+}
+
 }  // namespace
 }  // namespace ridge

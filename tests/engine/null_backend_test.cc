@@ -2,6 +2,7 @@
 // called. What passes here proves that weights, plan, workspace, dispatch and engine name no backend of their
 // own.
 
+#include "engine/memory_report.h"
 #include "engine/null_device.h"
 
 namespace ridge {
@@ -16,7 +17,8 @@ class NullBackend : public testing::Test {
     give_kernels<EmbeddingArgs, RmsNormArgs, FeedTokensArgs>("poor");
   }
   void SetUp() override {
-    NullStream::called.clear(), NullStream::records = NullStream::stamps_on = false;
+    NullStream::called.clear(), NullStream::ranges.clear(),
+        NullStream::records = NullStream::stamps_on = false;
     NullStream::synchronized = NullStream::waits = NullStream::copies = NullStream::graphs =
         NullStream::launched = 0;
   }
@@ -229,6 +231,65 @@ TEST_F(NullBackend, a_cancelled_request_leaves_the_step_in_flight_alone) {
     }
   }
   EXPECT_EQ(got, chain({4, 5}, 9));
+}
+
+TEST_F(NullBackend, ranges_carry_the_names_of_the_trace) {
+  struct Phases final : StepObserver {
+    void on_step(const StepFacts& facts, const StepPlan& plan) override {
+      want.emplace_back(0, phase_name(facts.phase));
+      for (const PlannedCall& c : plan.calls()) want.emplace_back(1, c.call.op->name());
+    }
+    void on_stage(int64_t, Stage, int64_t, int64_t) override {}
+    std::vector<std::pair<int, std::string>> want;
+  } phases;
+  NullEngine null({});
+  null.engine->set_observer(&phases);
+  null.run({request(random_prompt(20, 1), 6), request(random_prompt(9, 2), 4)}, 4);
+  EXPECT_EQ(NullStream::ranges, phases.want);
+  std::set<std::string> names;
+  for (const auto& [depth, name] : NullStream::ranges)
+    if (depth == 0) names.insert(name);
+  EXPECT_EQ(names, (std::set<std::string>{"decode", "mixed", "prefill"}));
+}
+
+TEST_F(NullBackend, what_the_checks_of_a_device_found_ends_the_step_with_its_words) {
+  NullEngine null({});
+  ASSERT_TRUE(null.engine->submit(request({1, 2, 3}, 4)).ok());
+  NullStream::fault = invalid_argument("layer 1 attention: page_table[0, 0] is 99");
+  const auto events = null.engine->step();
+  ASSERT_FALSE(events.ok());
+  EXPECT_EQ(events.status().message(), "layer 1 attention: page_table[0, 0] is 99");
+  null.engine->reset();
+  ASSERT_TRUE(null.engine->submit(request({1, 2, 3}, 4)).ok());
+  EXPECT_TRUE(null.engine->step().ok()) << "a fault is told once";
+}
+
+TEST_F(NullBackend, the_memory_report_is_what_the_device_has_in_use_to_the_byte) {
+  NullStream::records = true;
+  NullEngine null({});
+  null.run({request(random_prompt(20, 1), 6), request(random_prompt(9, 2), 4)}, 4);
+  const auto report = memory_report(*null.model, *null.engine, null.device);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->device, report->held) << memory_text(*report);
+  std::map<std::string, int64_t> held;
+  for (const auto* items : {&report->items, &report->apart})
+    for (const MemoryItem& i : *items) held[i.what] = i.held;
+  EXPECT_EQ(held.at("KV pages"), null.engine->kv().bytes());
+  for (const char* what : {"weights, quantized", "weights, unquantized", "activations", "workspaces",
+                           "stream and sampled ids", "recorded steps, by the device's free memory"})
+    EXPECT_GT(held.at(what), 0) << what;
+}
+
+TEST_F(NullBackend, a_step_that_finds_no_memory_says_what_holds_it) {
+  NullEngine null({});
+  null.device.most = FarMemory::held() + 1000;
+  ASSERT_TRUE(null.engine->submit(request({1, 2, 3}, 4)).ok());
+  const auto events = null.engine->step();
+  ASSERT_FALSE(events.ok());
+  EXPECT_EQ(events.status().code(), Code::kResourceExhausted);
+  for (const char* part : {"a step of 3 tokens needs activations and workspace", "of weights", "of KV cache",
+                           "lower --context", "bytes of nothing"})
+    EXPECT_NE(events.status().message().find(part), std::string::npos) << events.status().message();
 }
 
 TEST_F(NullBackend, a_kernel_that_the_device_lacks_is_declined_by_name_before_anything_runs) {

@@ -39,10 +39,17 @@ class FarMemory {
     void* const far = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (far == MAP_FAILED) return internal_error("mmap of ", size, " bytes");
     pieces()[static_cast<std::byte*>(far)].resize(size, std::byte{0xee});
+    held() += bytes;
     return Buffer(far, bytes, [](void* p, int64_t n) {
+      held() -= n;
       pieces().erase(static_cast<std::byte*>(p));
       munmap(p, static_cast<size_t>(std::max<int64_t>(n, 1) + 4095) / 4096 * 4096);
     });
+  }
+  /// Bytes of all that is allocated now.
+  static int64_t& held() {
+    static int64_t bytes = 0;
+    return bytes;
   }
   /// What the device keeps at such an address.
   static std::byte* behind(const void* address) {
@@ -109,6 +116,7 @@ class NullStream final : public Stream {
   }
   struct Calls final : Graph {
     std::vector<std::function<void()>> calls;
+    int64_t bytes() const override { return 8 * static_cast<int64_t>(calls.size()); }
   };
   Result<std::unique_ptr<Graph>> end_recording() override {
     recording_ = false;
@@ -149,6 +157,10 @@ class NullStream final : public Stream {
 
   void note_launches(std::vector<KernelLaunch>* launches) override { launch_notes_ = launches; }
 
+  void open_range(const char* name) override { ranges.emplace_back(depth_++, name); }
+  void close_range() override { --depth_; }
+  Status read_fault() override { return std::exchange(fault, {}); }
+
   Status queue(std::function<void()> work) {
     if (recording_) {
       recorded_.push_back(std::move(work));
@@ -164,7 +176,9 @@ class NullStream final : public Stream {
   }
   int64_t queued() const { return queued_; }
 
-  static std::vector<std::string> called;  // operators, in order, on all streams
+  static std::vector<std::string> called;                  // operators, in order, on all streams
+  static std::vector<std::pair<int, std::string>> ranges;  // depth and name, as they were opened
+  static Status fault;                                     // that the device's checks found
   static int synchronized, waits, copies, graphs, launched;
   static bool records, stamps_on;
 
@@ -177,8 +191,11 @@ class NullStream final : public Stream {
   std::vector<std::function<void()>> recorded_;
   int64_t queued_ = 0, done_ = 0;
   bool recording_ = false;
+  int depth_ = 0;
 };
 inline std::vector<std::string> NullStream::called;
+inline std::vector<std::pair<int, std::string>> NullStream::ranges;
+inline Status NullStream::fault;
 inline int NullStream::synchronized = 0, NullStream::waits = 0, NullStream::copies = 0,
            NullStream::graphs = 0, NullStream::launched = 0;
 inline bool NullStream::records = false, NullStream::stamps_on = false;
@@ -194,9 +211,11 @@ class NullDevice final : public Device {
     return std::unique_ptr<Stream>(std::make_unique<NullStream>(*this));
   }
   Result<Buffer> allocate(int64_t bytes) override {
+    if (bytes > most - FarMemory::held()) return resource_exhausted(bytes, " bytes of nothing");
     allocated += bytes, ++allocations;
     return FarMemory::allocate(bytes);
   }
+  int64_t bytes_in_use() const override { return FarMemory::held(); }
   Result<Buffer> allocate_staging(int64_t bytes) override {
     ++allocations;
     return Buffer::allocate(bytes);
@@ -210,7 +229,7 @@ class NullDevice final : public Device {
     if (bytes > 0) std::memcpy(to, FarMemory::behind(from), static_cast<size_t>(bytes));
     return {};
   }
-  int64_t allocated = 0, uploaded = 0, allocations = 0;
+  int64_t allocated = 0, uploaded = 0, allocations = 0, most = INT64_MAX;
 
  private:
   Target target_;

@@ -236,6 +236,9 @@ TEST_F(Sessions, memory_held_is_what_was_planned_item_by_item) {
   // 64 tokens a page: two pages from the 65th on, which is in the cache at the step that takes the second.
   EXPECT_EQ(report->pages_used, 2);
   EXPECT_EQ(report->tail_tokens, 2 * 64 - 65);
+  std::map<int64_t, int64_t> tails;
+  for (const TailWaste& t : report->tails) tails[t.page_size] = t.tokens;
+  EXPECT_EQ(tails, (std::map<int64_t, int64_t>{{16, 15}, {32, 31}, {64, 63}, {128, 63}, {256, 191}}));
   EXPECT_NE(memory_text(*report).find("KV pages of"), std::string::npos);
 }
 
@@ -263,8 +266,49 @@ TEST(MemoryPlan, I61_items_are_the_bytes_that_the_engine_takes) {
   EXPECT_TRUE(check_memory_plan(*plan, {plan->total, "x"}).ok());
   const Status s = check_memory_plan(*plan, {plan->total - 1, "memory.max of cgroup /a is 1.00 MiB"});
   EXPECT_EQ(s.code(), Code::kResourceExhausted);
-  for (const char* part : {"weights", "KV cache", "336 tokens", "memory.max of cgroup /a is 1.00 MiB"})
+  for (const char* part :
+       {"weights", "unquantized", "KV cache", "336 tokens", "memory.max of cgroup /a is 1.00 MiB",
+        "what would fit: --context 96, or 2 sequences"})
     EXPECT_NE(s.message().find(part), std::string::npos) << s.message();
+}
+
+/// 10 GB of weights, 8 sequences of 32768 tokens of 128 KiB in f32; half and a quarter of that as f16 and i8.
+MemoryPlan big_plan() {
+  MemoryPlan p;
+  p.weights = 10'000'000'000, p.sequences = 8, p.context = 32768, p.page_size = 64, p.kv_token = 131072;
+  p.smaller_kv = {{kF16, 65536}, {kI8, 34816}};
+  p.kv_tokens = p.sequences * p.context, p.kv = p.kv_tokens * p.kv_token, p.total = p.weights + p.kv;
+  return p;
+}
+
+TEST(MemoryPlan, what_would_fit_is_told_by_context_sequences_and_format) {
+  const MemoryPlan p = big_plan();
+  const auto with = [&](double share) {
+    return what_fits(p, p.weights + static_cast<int64_t>(share * double(p.kv)));
+  };
+  EXPECT_EQ(with(0.999), "--context 32704, or 7 sequences of 32768 tokens, or --kv f16, or --kv i8");
+  EXPECT_EQ(with(0.3),
+            "--context 9792, or 2 sequences of 32768 tokens, or --kv f16 --context 19648, or --kv i8");
+  EXPECT_EQ(with(0.01), "--context 320, or --kv f16 --context 640, or --kv i8 --context 1216");
+}
+
+TEST(MemoryPlan, what_is_told_to_fit_does) {
+  const MemoryPlan p = big_plan();
+  for (int percent = 1; percent < 100; ++percent) {
+    const int64_t room = p.weights + p.kv / 100 * percent;
+    const std::string fits = what_fits(p, room);
+    const int64_t context = std::atoll(fits.c_str() + std::string("--context ").size());
+    EXPECT_LE(p.weights + p.sequences * context * p.kv_token, room) << fits;
+    EXPECT_GT(p.weights + p.sequences * (context + p.page_size) * p.kv_token, room) << fits;
+  }
+}
+
+TEST(MemoryPlan, where_no_option_helps_the_model_is_named) {
+  const MemoryPlan p = big_plan();
+  EXPECT_NE(what_fits(p, p.weights - (int64_t{1} << 30)).find("the weights alone are more, by 1.00 GiB"),
+            std::string::npos)
+      << what_fits(p, p.weights - (int64_t{1} << 30));
+  EXPECT_NE(what_fits(p, p.weights + 1000).find("not a page of 64 tokens for each of 8"), std::string::npos);
 }
 
 TEST(MemoryPlan, I61_a_cache_beyond_2_to_the_63_is_refused) {

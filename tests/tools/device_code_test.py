@@ -72,22 +72,38 @@ class DeviceCode(unittest.TestCase):
         self.record(failures=3)
         self.assertIn("3 of 12 runs failed", self.run_tool("--check").stderr)
 
-    def sanitizer_logs(self, found=0):
+    def sanitizer_logs(self, found=0, wrong=0):
         for tool in ("memcheck", "racecheck", "synccheck", "initcheck"):
             kind = ("RACECHECK", "hazards displayed") if tool == "racecheck" else ("ERROR", "errors")
             self.write(f"san/{tool}.log", f"========= COMPUTE-SANITIZER\n{LOG.format(0)}========= {kind[0]} SUMMARY: {found} {kind[1]}\n")
+            self.write(f"san/{tool}-cases.log", f"NVIDIA H200\nok   K13\n1 cases, {wrong} failed\n========= {kind[0]} SUMMARY: 0 {kind[1]}\n")
         return self.run_tool("--sanitized", self.root / "san")
 
     def test_sanitizer_evidence_is_of_clean_logs_and_goes_stale_too(self):
         self.record()
         self.assertEqual(self.sanitizer_logs().returncode, 0)
         evidence = json.loads((self.root / "bench/results/nvidia-h200/sanitizers.json").read_text())
-        self.assertEqual(evidence["tools"]["racecheck"]["runs"], 12)
+        self.assertEqual(evidence["tools"]["racecheck"]["runs"]["ran"], 12)
+        self.assertEqual(evidence["tools"]["racecheck"]["cases"]["ran"], 1)
         self.assertEqual(self.run_tool("--check").returncode, 0)
         self.assertIn("no evidence", self.sanitizer_logs(found=1).stderr)
+        self.assertIn("no evidence", self.sanitizer_logs(wrong=1).stderr)
         self.write("src/device/a.cuh", "short g();\n")
         self.record()
         self.assertIn("sanitizers.json is stale", self.run_tool("--check").stderr)
+
+    def test_cases_are_evidence_where_both_builds_passed(self):
+        self.record()
+        self.write("run/cases.log", "NVIDIA H200\nok   K13\nok   K14\n2 cases, 0 failed\n")
+        self.write("run/checked.log", "NVIDIA H200\nok   K13\nFAIL checked: 1 checks, first: x\n2 cases, 1 failed\n")
+        self.assertIn("no evidence", self.run_tool("--cases", self.root / "run").stderr)
+        self.write("run/checked.log", "NVIDIA H200\nok   checked\n1 cases, 0 failed\n")
+        self.assertEqual(self.run_tool("--cases", self.root / "run").returncode, 0)
+        evidence = json.loads((self.root / "bench/results/nvidia-h200/cases.json").read_text())
+        self.assertEqual(evidence["passed"], {"normal": ["K13", "K14"], "checked": ["checked"]})
+        self.write("src/device/a.cuh", "short g();\n")
+        self.record()
+        self.assertIn("cases.json is stale", self.run_tool("--check").stderr)
 
     def test_goldens_are_evidence_only_where_all_ran_well(self):
         self.write("good", "[       OK ] Real/Goldens.tokens/m (3 ms)\nm: 11 prompts, max 1e-5\n")

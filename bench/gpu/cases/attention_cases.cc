@@ -192,7 +192,7 @@ void k17_every_ratio_head_and_page(Bench& bench) {
           const int64_t n = 1024, key = ratio % 2 == 0 ? (n - 1) / page * page : std::min(page, n) - 1;
           Cache cache({n}, 1, d, page);
           cache.mark(0, key);
-          bench.begin();
+          bench.free_memory();
           const Answer got = decode(bench, cache, ratio, dtype);
           expect_all(bench, got.o, 0, got.o.size(), 1, 1e-5,
                      text(dtype_name(dtype), " ratio ", ratio, " head_dim ", d, " page ", page));
@@ -245,7 +245,7 @@ void k19_pages_beyond_31_bits(Bench& bench) {
 void k20_no_key_is_lost_between_splits(Bench& bench) {
   for (const DType dtype : kStored)
     for (const int64_t key : {0, 255, 256, 4095, 4096, 4351, 8191}) {
-      bench.begin();
+      bench.free_memory();
       Cache cache({8192}, 1, 128, 256);
       cache.mark(0, key);
       const Answer got = decode(bench, cache, 4, dtype);
@@ -276,7 +276,7 @@ void k22_quantized_pages_over_300_steps(Bench& bench) {
   const double tolerance[] = {1e-6, 0.3 * 0x1p-11 + 1e-6, 0.3 * 0x1p-8 + 1e-6, 1e-6};
   for (const DType k_type : types)
     for (size_t v = 0; v < 4; ++v) {
-      bench.begin();
+      bench.free_memory();
       const int64_t d = 128, page = 16, pages = 20;
       KvWriteArgs w;
       w.k = bench.upload(std::vector<float>(static_cast<size_t>(d), 0), {1, 1, d});
@@ -330,6 +330,9 @@ void a_page_outside_of_the_cache_is_nan(Bench& bench) {
     const Cache shape = cache;
     cache.table[static_cast<size_t>(cache.max_pages) + 1] =
         beyond ? cache.table[static_cast<size_t>(cache.max_pages) + 1] : 99;
+    bench.expect_fault(
+        beyond ? "attention_decode: kv_length[1] is 1000, needs 0 to 48: what page_table has room for"
+               : "attention_decode: page_table[1, 1] is 99, needs 0 to 6: the pages of the cache");
     const Answer got = decode(bench, cache, 1, kF32);
     for (size_t i = 0; i < 128; ++i)
       bench.expect(std::isnan(got.o[i]) == (i >= 64),
@@ -342,14 +345,14 @@ void a_page_outside_of_the_cache_is_nan(Bench& bench) {
 std::vector<DeviceCase> attention_cases() {
   return {{"K13", k13_tails_of_pages_are_not_seen},
           {"K14", k14_requests_without_keys_or_queries},
-          {"K15", k15_offsets_beyond_31_bits},
+          {"K15", k15_offsets_beyond_31_bits, kLarge},
           {"K16", k16_chunks_do_not_change_the_answer},
           {"K17", k17_every_ratio_head_and_page},
           {"K18", k18_empty_sequences_in_a_graph},
-          {"K19", k19_pages_beyond_31_bits},
+          {"K19", k19_pages_beyond_31_bits, kLarge},
           {"K20", k20_no_key_is_lost_between_splits},
           {"K21", k21_the_declared_maximum_changes_no_bit},
-          {"K22", k22_quantized_pages_over_300_steps},
+          {"K22", k22_quantized_pages_over_300_steps, kLarge},
           {"attention_nan_stays_in_its_sequence", nan_stays_in_its_sequence},
           {"attention_page_outside_of_the_cache_is_nan", a_page_outside_of_the_cache_is_nan}};
 }

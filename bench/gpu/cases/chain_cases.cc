@@ -390,9 +390,9 @@ void smollm2_step(Bench& bench) {
 }  // namespace
 
 std::vector<DeviceCase> chain_cases() {
-  return {{"smollm2_step_fused_equals_apart", smollm2_step},
-          {"stamps_cost_at_most_3_percent", stamps_cost_little},
-          {"K28", k28_ten_thousand_replays}};
+  return {{"smollm2_step_fused_equals_apart", smollm2_step, kLarge},
+          {"stamps_cost_at_most_3_percent", stamps_cost_little, kLarge},
+          {"K28", k28_ten_thousand_replays, kLarge}};
 }
 
 }  // namespace ridge::cases

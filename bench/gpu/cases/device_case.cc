@@ -2,7 +2,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <utility>
+
 #include "base/text.h"
+#include "runtime/cuda/faults.h"
 
 namespace ridge::cases {
 
@@ -79,7 +82,11 @@ void Bench::settle() {
 void Bench::run(const std::function<Status(CudaStream&)>& call) {
   settle();
   must(call(*stream_));
-  must(stream_->synchronize());
+  const Status done = stream_->synchronize();
+  if (const std::string wanted = std::exchange(fault_, ""); kChecked && !wanted.empty())
+    expect(done.message() == wanted, text("found \"", done.message(), "\", not \"", wanted, "\""));
+  else
+    must(done);
 }
 double Bench::replay_us(const std::function<Status(CudaStream&)>& call, int times) {
   settle();
@@ -105,8 +112,8 @@ double Bench::replay_us(const std::function<Status(CudaStream&)>& call, int time
   return 1000.0 * static_cast<double>(ms) / times;
 }
 void Bench::begin() {
-  memory_.clear();
-  failures_ = 0, first_failure_.clear();
+  free_memory();
+  failures_ = 0, first_failure_.clear(), fault_.clear();
 }
 
 }  // namespace ridge::cases

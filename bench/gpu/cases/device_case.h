@@ -45,6 +45,8 @@ class Bench {
   void expect(bool good, const std::string& what);
   void expect_near(double got, double want, double bound, const std::string& what);
   void must(const Status& status);
+  /// In the checked build the next run() ends in an error of just these words; in others nothing is found.
+  void expect_fault(std::string message) { fault_ = std::move(message); }
   /// Runs `call` on the stream and waits.
   void run(const std::function<Status(CudaStream&)>& call);
   /// Captures `call` once and replays it.
@@ -54,6 +56,8 @@ class Bench {
 
   /// Starts a case: forgets memory and failures of the one before.
   void begin();
+  /// Between the parts of a case; what failed stays.
+  void free_memory() { memory_.clear(); }
   int failures() const { return failures_; }
   const std::string& first_failure() const { return first_failure_; }
 
@@ -64,12 +68,17 @@ class Bench {
   CudaStream* stream_ = nullptr;
   std::vector<Buffer> workspaces_, memory_;
   int failures_ = 0;
-  std::string first_failure_;
+  std::string first_failure_, fault_;
 };
+
+/// Left out where a sanitizer watches: gigabytes, many thousand launches, or a matter of time.
+enum class Size : uint8_t { kSmall, kLarge };
+using enum Size;
 
 struct DeviceCase {
   const char* id;
   void (*run)(Bench&);
+  Size size = kSmall;
 };
 std::vector<DeviceCase> linear_cases();
 std::vector<DeviceCase> attention_cases();
@@ -77,5 +86,6 @@ std::vector<DeviceCase> row_cases();
 std::vector<DeviceCase> sample_cases();
 std::vector<DeviceCase> chain_cases();
 std::vector<DeviceCase> thread_cases();
+std::vector<DeviceCase> checked_cases();  // none but in the checked build
 
 }  // namespace ridge::cases

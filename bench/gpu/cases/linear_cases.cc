@@ -62,7 +62,7 @@ void k1_nothing_past_the_last_column(Bench& bench) {
 void k4_rows_that_lie_far_apart(Bench& bench) {
   const int64_t k = 64, n = 8, far = (int64_t{1} << 31) + 64;
   for (const bool far_w : {false, true}) {
-    bench.begin();
+    bench.free_memory();
     void* memory = bench.memory((far + k) * 2);
     std::vector<bf16> ones(k, to_bf16(1)), twos(k, to_bf16(2));
     bench.must(bench.device().upload(memory, ones.data(), k * 2));
@@ -86,7 +86,7 @@ void k4_rows_that_lie_far_apart(Bench& bench) {
 void k5_any_shape_runs_or_declines(Bench& bench) {
   Random random(5);
   for (int trial = 0; trial < 60; ++trial) {
-    bench.begin();
+    bench.free_memory();
     const int64_t n = trial == 0 ? 5472 : 8 * (1 + random.below(300)),
                   k = trial == 0 ? 4096 : 32 * (1 + random.below(48));
     // Every weight 0.5: a block of equal values is exact in q4_1 (all minimum).
@@ -105,7 +105,7 @@ void k9_a_row_does_not_see_its_batch(Bench& bench) {
   const int64_t k = 4096, n = 1024;
   for (const DType dtype : {kQ4_1, kQ8_0, kQ5_0, kQ4_K, kQ6_K})
     for (const DType activations : {kF32, kBF16}) {
-      bench.begin();
+      bench.free_memory();
       const Tensor w = packed_weights(bench, dtype, normals(n * k, 9), n, k);
       std::vector<float> first;
       for (const int64_t m : {1, 2, 8, 17, 64, 257}) {
@@ -146,7 +146,7 @@ void gated_linear_equals_its_sequence(Bench& bench) {
   for (const DType dtype : {kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ4_K, kQ6_K})
     for (const int64_t m : {1, 2, 3, 40})
       for (const bool gelu : {false, true}) {
-        bench.begin();
+        bench.free_memory();
         const Tensor gate = packed_weights(bench, dtype, normals(n * k, 1), n, k);
         const Tensor up = packed_weights(bench, dtype, normals(n * k, 2), n, k);
         const Tensor x = bench.upload(normals(m * k, 3), {m, k}), g = bench.output(kF32, {m, n});
@@ -180,7 +180,7 @@ void gated_plain_linear_equals_its_sequence(Bench& bench) {
     for (const DType y_type : {kF32, kBF16})
       for (const int64_t m : {1, 5, 8, 40, 70}) {
         if (x_type == kF32 && (m > 1 || y_type == kBF16)) continue;
-        bench.begin();
+        bench.free_memory();
         const Tensor gate = bench.upload_as(kBF16, normals(n * k, 1), {n, k});
         const Tensor up = bench.upload_as(kBF16, normals(n * k, 2), {n, k});
         const Tensor x = bench.upload_as(x_type, normals(m * k, 3), {m, k}), g = bench.output(kF32, {m, n});
@@ -207,7 +207,7 @@ void qkv_linear_equals_its_sequence(Bench& bench) {
   const int64_t in = 512, out[3] = {144, 48, 33};
   for (const DType dtype : {kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ4_K, kQ6_K})
     for (const int64_t m : {1, 2, 3, 40}) {
-      bench.begin();
+      bench.free_memory();
       Tensor w[3], apart[3], fused[3];
       const Tensor x = bench.upload(normals(m * in, 3), {m, in});
       for (int i = 0; i < 3; ++i) {
@@ -234,7 +234,7 @@ void normalized_linears_equal_their_sequences(Bench& bench) {
   };
   for (const DType dtype : {kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ4_K, kQ6_K})
     for (const Sizes& size : {Sizes{512, 144, 33, 72}, Sizes{768, 576, 192, 1536}}) {
-      bench.begin();
+      bench.free_memory();
       const auto matrix = [&](int64_t out, uint64_t seed) {
         return packed_weights(bench, dtype, normals(out * size.in, seed), out, size.in);
       };
@@ -285,8 +285,8 @@ void normalized_linears_equal_their_sequences(Bench& bench) {
 
 std::vector<DeviceCase> linear_cases() {
   return {{"K1", k1_nothing_past_the_last_column},
-          {"K4", k4_rows_that_lie_far_apart},
-          {"K5", k5_any_shape_runs_or_declines},
+          {"K4", k4_rows_that_lie_far_apart, kLarge},
+          {"K5", k5_any_shape_runs_or_declines, kLarge},
           {"K9", k9_a_row_does_not_see_its_batch},
           {"linear_nan_stays_in_its_row", nan_and_infinity_stay_in_their_row},
           {"gated_linear_equals_its_sequence", gated_linear_equals_its_sequence},

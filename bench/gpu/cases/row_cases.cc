@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "cases/device_case.h"
+#include "ops/add/add.h"
 #include "ops/add_rms_norm/add_rms_norm.h"
 #include "ops/embedding/embedding.h"
 #include "ops/gather_rows/gather_rows.h"
@@ -13,6 +14,7 @@
 #include "ops/linear_rope_kv/linear_rope_kv.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/rope/rope.h"
+#include "ops/rope/rope_frequencies.h"
 #include "ops/rope_kv_write/rope_kv_write.h"
 
 namespace ridge::cases {
@@ -22,7 +24,7 @@ namespace {
 void k23_odd_rows_off_alignment(Bench& bench) {
   for (const int64_t hidden : {1, 2, 3, 7, 46, 576, 2560, 3584, 3586})
     for (const DType dtype : {kF32, kBF16}) {
-      bench.begin();
+      bench.free_memory();
       std::vector<float> x(static_cast<size_t>(hidden + 1), 3);
       for (size_t i = 0; i < x.size(); i += 2) x[i] = -3;
       Tensor rows = bench.upload_as(dtype, x, {hidden + 1});
@@ -83,6 +85,42 @@ void k26_positions_of_64_bits(Bench& bench) {
     bench.expect_near(got[0], std::cos(7.0), 1e-6, "cos 7"),
         bench.expect_near(got[2], std::cos(9.0), 1e-6, "cos 9");
   }
+}
+
+/// Pair 32 of the llama3 scaling at position 60,000, beside the same without scaling.
+void k27_long_wavelengths_are_scaled(Bench& bench) {
+  for (const bool scaled : {true, false}) {
+    RopeConfig config;
+    config.type = scaled ? "llama3" : "default", config.rotary_dim = 128, config.base = 5e5;
+    if (scaled) config.factor = 8, config.original = 8192;
+    const auto made = rope_frequencies(config);
+    bench.must(made.status());
+    std::vector<float> x(128, 0);
+    x[32] = 1;
+    const Tensor there = bench.upload(x, {1, 1, 128}), table = bench.upload(made->frequencies, {64}),
+                 positions = bench.upload(std::vector<int64_t>{60000}, {1});
+    bench.run(
+        [&](CudaStream& s) { return rope(s, {.x = there, .positions = positions, .frequencies = table}); });
+    bench.expect_near(bench.floats(there)[32], scaled ? 0.997201 : -0.999556, 1e-6,
+                      scaled ? "cos of the scaled pair" : "cos of the plain pair");
+  }
+}
+
+/// A residual beyond what f16 holds: the stream is f32 or bf16, and stays finite.
+void k34_large_residuals_stay_finite(Bench& bench) {
+  for (const DType dtype : {kF32, kBF16}) {
+    const Tensor a = bench.upload_as(dtype, std::vector<float>(8, 60000), {1, 8});
+    const Tensor y = bench.output(dtype, {1, 8});
+    bench.run([&](CudaStream& s) { return add(s, {.y = y, .a = a, .b = a}); });
+    for (const float got : bench.floats(y))
+      bench.expect_near(got, dtype == kF32 ? 120000 : 119808, 0, "a + b");
+  }
+  const Tensor a = bench.upload(std::vector<float>(8, 60000), {1, 8}),
+               w = bench.upload(std::vector<float>(8, 1), {8});
+  const Tensor sum = bench.output(kF32, {1, 8}), y = bench.output(kF32, {1, 8});
+  bench.run([&](CudaStream& s) { return add_rms_norm(s, {.sum = sum, .y = y, .a = a, .b = a, .w = w}); });
+  for (const float got : bench.floats(sum)) bench.expect_near(got, 120000, 0, "the sum");
+  for (const float got : bench.floats(y)) bench.expect_near(got, 1, 1e-6, "its norm");
 }
 
 /// norm -> linear -> kv write, replayed beside a stream that fills the SMs: the bits of the plain chain.
@@ -166,7 +204,7 @@ void linear_rope_kv_equals_its_sequence(Bench& bench) {
   constexpr int64_t kHeads = 6, kKvHeads = 2, kDim = 64, kRows = (kHeads + 2 * kKvHeads) * kDim;
   for (const int64_t in : {520, 4104})
     for (const int64_t m : {1, 3, 8}) {
-      bench.begin();
+      bench.free_memory();
       Random random(42);
       const auto normals = [&](int64_t n) {
         std::vector<float> values(static_cast<size_t>(n));
@@ -226,10 +264,12 @@ void linear_rope_kv_equals_its_sequence(Bench& bench) {
 
 std::vector<DeviceCase> row_cases() {
   return {{"K23", k23_odd_rows_off_alignment},
-          {"K24", k24_rows_beyond_31_bits},
+          {"K24", k24_rows_beyond_31_bits, kLarge},
           {"K25", k25_rotates_what_it_is_told},
           {"K26", k26_positions_of_64_bits},
-          {"K28", k28_overlapped_launches_keep_their_order},
+          {"K27", k27_long_wavelengths_are_scaled},
+          {"K28", k28_overlapped_launches_keep_their_order, kLarge},
+          {"K34", k34_large_residuals_stay_finite},
           {"K42", k42_slots_of_odd_heads},
           {"ids_outside_of_the_table_are_nan", ids_outside_of_the_table_are_nan},
           {"linear_rope_kv_equals_its_sequence", linear_rope_kv_equals_its_sequence}};

@@ -83,7 +83,7 @@ void k29_no_id_beyond_the_vocabulary(Bench& bench) {
   const int64_t vocab = 32000, columns = 32064;
   for (const float pad : {1e30f, NAN})
     for (const bool filters : {false, true}) {
-      bench.begin();
+      bench.free_memory();
       std::vector<float> logits(columns, pad);
       Random random(29);
       for (int64_t i = 0; i < vocab; ++i) logits[i] = random.normal();
@@ -202,7 +202,7 @@ std::vector<DeviceCase> sample_cases() {
   return {{"K29", k29_no_id_beyond_the_vocabulary},
           {"K30", k30_rows_that_are_not_finite},
           {"K31", k31_exactly_k_of_equal_tokens},
-          {"K32", k32_a_draw_depends_on_seed_and_position_alone},
+          {"K32", k32_a_draw_depends_on_seed_and_position_alone, kLarge},
           {"K33", k33_the_vocabulary_is_not_sorted}};
 }
 

@@ -80,7 +80,8 @@ AttentionDecodeCall<T, float> decode_call(CudaStream& stream, const AttentionDec
   c.groups = decode_groups(a);
   c.page_count = a.k_pages.dim(0), c.page_size = a.k_pages.dim(2), c.page_stride = a.k_pages.stride(0),
   c.head_stride = a.k_pages.stride(1);
-  c.slot_stride = a.k_pages.stride(2), c.table_stride = a.page_table.stride(0);
+  c.slot_stride = a.k_pages.stride(2), c.table_stride = a.page_table.stride(0),
+  c.max_pages = a.page_table.dim(1);
   c.q_stride = a.q.stride(0), c.out_stride = a.o.stride(0);
   c.window = a.window, c.scale = a.scale, c.softcap = a.softcap;
   c.lengths_settled = a.tables_settled;

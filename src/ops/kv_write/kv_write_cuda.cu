@@ -37,6 +37,7 @@ __global__ __launch_bounds__(256) void kv_write_elements(device::Upstream upstre
     const int64_t d = i % call.head_dim, head = i / call.head_dim % call.kv_heads,
                   token = i / (call.head_dim * call.kv_heads);
     const int64_t slot = call.slots.after(waited)[token * call.slot_stride];
+    (void)upstream.fit(FaultKind::kSlot, token, 0, slot, -1, call.capacity - 1);
     if (slot < 0 || slot >= call.capacity) continue;
     const int64_t page = slot / call.page_size, place = slot % call.page_size;
     const auto at = [&](const int64_t(&strides)[3]) {
@@ -95,6 +96,7 @@ __global__ __launch_bounds__(256) void kv_write_rows(device::Upstream upstream, 
     const KvSide& side = call.sides[i % 2];
     const int64_t head = i / 2 % call.kv_heads, token = i / 2 / call.kv_heads;
     const int64_t slot = call.slots.after(waited)[token * call.slot_stride];
+    (void)upstream.fit(FaultKind::kSlot, token, 0, slot, -1, call.capacity - 1);
     if (slot < 0 || slot >= call.capacity) continue;
     const int64_t page = slot / call.page_size, place = slot % call.page_size;
     const float* const x = side.x.after(waited) + token * side.x_strides[0] + head * side.x_strides[1];

@@ -50,16 +50,24 @@ Operator<A> describe_linear_add() {
   op.name = "linear_add";
   op.shape_key = [](const A& a) { return text(a.y.dim(0), "x", a.y.dim(1), "x", a.w.dim(1)); };
   op.operands = {{"y", &A::y, kOut, kActivations, "tokens out", {kF32}},
-                 {"x", &A::x, kIn, kActivations, "tokens in", {kF32, kBF16}},
+                 {"x", &A::x, kIn, kActivations, "tokens in", {kBF16, kF32}},
                  {"w", &A::w, kIn, kWeights, "out in", {kBF16, kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ4_K, kQ6_K}},
                  {"bias", &A::bias, kIn, kWeights, "out", {kF32}, true},
                  {"residual", &A::residual, kIn, kActivations, "tokens out", {kF32}}};
   op.flops = [](const Dims& d) { return (2 * d["in"] + 1) * d["tokens"] * d["out"]; };
   op.reference = reference;
   op.case_dims = "tokens out in";
-  op.cases = {{{0, 16, 256}}, {{1, 1, 256}},           {{1, 33, 512}},
-              {{2, 17, 256}}, {{1, 40, 768}},          {{1, 16, 2304}},
-              {{5, 48, 512}}, {{1, 576, 576}, kBench}, {{1, 576, 1536}, kBench}};
+  op.cases = {{{0, 16, 256}},
+              {{1, 1, 256}},
+              {{1, 33, 512}},
+              {{2, 17, 256}},
+              {{1, 40, 768}},
+              {{1, 16, 2304}},
+              {{5, 48, 512}},
+              {{1, 576, 576}, kSlow},
+              {{1, 576, 1536}, kSlow},
+              {{8, 4096, 4096}, kBench},
+              {{8, 4096, 14336}, kBench}};
   // linear's: in + 2 terms, and a rounding of weights with a minimum.
   op.tolerance = {[](const Judged<A>& j, Tensor A::*, int64_t t, int64_t o, int64_t, int64_t) {
                     return static_cast<double>(j.dims["in"] + 4) * 0x1p-24 * j.magnitude.y.f64(t, o);

@@ -160,7 +160,7 @@ Operator<A> describe_linear_rope_kv() {
               {{8, 6, 2, 64, 32, 7, 5, 640, 40}, 0, settled},
               {{3, 2, 1, 128, 32, 2, 16, 512, 4104}, 0, settled, "half of the head"},
               {{9, 2, 2, 80, 7, 2, 256, 480, 16}, 0, interleaved},
-              {{8, 32, 8, 128, 64, 64, 16, 6144, 4096}, kBench}};
+              {{8, 32, 8, 128, 64, 64, 16, 6144, 4096}, kBench, interleaved}};
   op.prepare = prepare;
   op.tolerance = {bound, false};
   op.check = check;

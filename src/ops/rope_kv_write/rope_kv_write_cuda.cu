@@ -49,13 +49,15 @@ struct Turn {
 
 /// Of item i: items < pairs of a token are pairs, the others elements. Reads positions and slots alone.
 template <class K, class V>
-__device__ Turn turn_of(const RopeKvWriteCall<K, V>& call, int64_t i, bool is_query, bool is_value) {
+__device__ Turn turn_of(const RopeKvWriteCall<K, V>& call, device::Checks checks, int64_t i, bool is_query,
+                        bool is_value) {
   const int64_t items = call.head_dim - call.pairs, item = i % items;
   Turn turn;
   turn.token = i / items, turn.is_pair = item < call.pairs;
   turn.first = !turn.is_pair ? call.pairs + item : call.interleaved ? 2 * item : item;
   turn.second = !turn.is_pair ? turn.first : call.interleaved ? turn.first + 1 : call.pairs + item;
   const int64_t slot = is_query ? 0 : call.slots[turn.token * call.slot_stride];
+  if (!is_query) (void)checks.fit(FaultKind::kSlot, turn.token, 0, slot, -1, call.capacity - 1);
   turn.live = slot >= 0 && (is_query || slot < call.capacity);
   if (!turn.live) return turn;
   turn.page = slot / call.page_size, turn.place = slot % call.page_size;
@@ -64,6 +66,7 @@ __device__ Turn turn_of(const RopeKvWriteCall<K, V>& call, int64_t i, bool is_qu
   const double position = call.wide_positions
                               ? static_cast<double>(static_cast<const int64_t*>(call.positions)[at])
                               : static_cast<double>(static_cast<const int32_t*>(call.positions)[at]);
+  (void)checks.fit(FaultKind::kPosition, turn.token, 0, static_cast<int64_t>(position), 0, kMostPosition);
   double sine, cosine;
   sincos(position * static_cast<double>(call.frequencies[item * call.frequency_stride]), &sine, &cosine);
   turn.sine = static_cast<float>(sine * call.magnitude),
@@ -110,12 +113,12 @@ __global__ __launch_bounds__(128) void rope_kv_write_pairs(device::Upstream upst
   const int64_t all = call.tokens * (call.head_dim - call.pairs);
   int64_t i = int64_t{blockIdx.x} * 128 + threadIdx.x;
   Turn turn;
-  if (i < all) turn = turn_of(call, i, is_query, is_value);
+  if (i < all) turn = turn_of(call, upstream, i, is_query, is_value);
   const auto waited = upstream.wait();
   while (i < all) {
     if (turn.live) write_turned(call, waited, turn, head, is_query, is_value);
     i += int64_t{gridDim.x} * 128;
-    if (i < all) turn = turn_of(call, i, is_query, is_value);
+    if (i < all) turn = turn_of(call, upstream, i, is_query, is_value);
   }
 }
 

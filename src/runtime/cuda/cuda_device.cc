@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/backends.h"
+#include "runtime/cuda/usable_gpu.h"
 
 namespace ridge {
 
@@ -15,13 +16,6 @@ void release(void* data, int64_t) {
 }
 void release_staging(void* data, int64_t) {
   (void)cudaFreeHost(data);
-}
-
-/// Why the kernels do not run on such a GPU, or ok.
-Status check_gpu(const cudaDeviceProp& p) {
-  if (p.major == 9 && p.minor == 0) return {};
-  return declined(p.name, " has compute capability ", p.major, ".", p.minor,
-                  ", the CUDA kernels need 9.0 (H100, H200)");
 }
 
 Result<int> count_gpus() {
@@ -50,7 +44,7 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::create(int ordinal) {
     return invalid_argument("CUDA device ", ordinal, " does not exist, there are ", count);
   cudaDeviceProp properties;
   RIDGE_TRY(cuda_status(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties"));
-  RIDGE_TRY(check_gpu(properties));
+  RIDGE_TRY(usable_gpu(properties.name, properties.major, properties.minor));
   RIDGE_TRY(cuda_status(cudaSetDevice(ordinal), "cudaSetDevice"));
   auto device = std::make_unique<CudaDevice>();
   device->ordinal_ = ordinal;
@@ -140,7 +134,7 @@ std::vector<std::string> survey_cuda() {
   for (int i = 0; i < *count; ++i) {
     cudaDeviceProp p;
     const Status read = cuda_status(cudaGetDeviceProperties(&p, i), "cudaGetDeviceProperties");
-    const Status usable = read.ok() ? check_gpu(p) : read;
+    const Status usable = read.ok() ? usable_gpu(p.name, p.major, p.minor) : read;
     lines.push_back(usable.ok()
                         ? text("GPU ", i, ": ", p.name, ", ", p.multiProcessorCount, " multiprocessors, ",
                                p.totalGlobalMem >> 20, " MiB, L2 ", p.l2CacheSize >> 20, " MiB")

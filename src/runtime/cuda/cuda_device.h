@@ -46,6 +46,7 @@ class CudaStream final : public Stream {
   static Result<std::unique_ptr<Stream>> create(CudaDevice& device);
   ~CudaStream() override;
   const Target& target() const override { return device_.target(); }
+  /// In the checked build the first fault is an error too.
   Status synchronize() override;
   Status upload(void* to_device, const void* from_staging, int64_t bytes) override;
   Status download(void* to_staging, const void* from_device, int64_t bytes) override;
@@ -67,6 +68,11 @@ class CudaStream final : public Stream {
 
   void open_range(const char* name) override;
   void close_range() override;
+  void open_call(const char* op, std::string_view label) override;
+  void close_call() override;
+  Status read_fault() override;
+
+  int64_t held_bytes() const override { return arrivals_.bytes() + stamps_.bytes() + fault_.bytes(); }
 
   cudaStream_t native() const { return stream_; }
   uint32_t* arrivals() const { return static_cast<uint32_t*>(arrivals_.data()); }  // [kArrivals]
@@ -79,6 +85,8 @@ class CudaStream final : public Stream {
   cudaStream_t stream_ = nullptr;
   Buffer arrivals_, stamps_;
   int64_t stamp_count_ = 0;
+  Buffer fault_;                                            // of the checked build
+  std::vector<std::pair<std::string, std::string>> calls_;  // operator and label, by Fault::call
 };
 
 inline CudaStream& as_cuda(Stream& stream) {

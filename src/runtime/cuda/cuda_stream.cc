@@ -1,6 +1,9 @@
 #include <nvtx3/nvToolsExt.h>
 
+#include <algorithm>
+
 #include "runtime/cuda/cuda_device.h"
+#include "runtime/cuda/fault_text.h"
 #include "runtime/cuda/stamps.h"
 
 namespace ridge {
@@ -25,14 +28,21 @@ class CudaEvent final : public Event {
   cudaEvent_t event_ = nullptr;
 };
 
+int64_t free_bytes() {
+  size_t free = 0, total = 0;
+  return cudaMemGetInfo(&free, &total) == cudaSuccess ? static_cast<int64_t>(free) : 0;
+}
+
 class CudaGraph final : public Graph {
  public:
-  explicit CudaGraph(cudaGraphExec_t executable) : executable_(executable) {}
+  CudaGraph(cudaGraphExec_t executable, int64_t bytes) : executable_(executable), bytes_(bytes) {}
   ~CudaGraph() override { (void)cudaGraphExecDestroy(executable_); }
+  int64_t bytes() const override { return bytes_; }
   cudaGraphExec_t native() const { return executable_; }
 
  private:
   cudaGraphExec_t executable_;
+  int64_t bytes_;
 };
 
 }  // namespace
@@ -43,6 +53,10 @@ Result<std::unique_ptr<Stream>> CudaStream::create(CudaDevice& device) {
       cuda_status(cudaStreamCreateWithFlags(&stream->stream_, cudaStreamNonBlocking), "cudaStreamCreate"));
   RIDGE_ASSIGN(stream->arrivals_, device.allocate(kArrivals * 4));
   RIDGE_TRY(cuda_status(cudaMemset(stream->arrivals(), 0, kArrivals * 4), "cudaMemset"));
+  if (kChecked) {
+    RIDGE_ASSIGN(stream->fault_, device.allocate(sizeof(Fault)));
+    RIDGE_TRY(cuda_status(cudaMemset(stream->fault_.data(), 0, sizeof(Fault)), "cudaMemset"));
+  }
   RIDGE_TRY(cuda_status(cudaDeviceSynchronize(), "cudaDeviceSynchronize"));
   return std::unique_ptr<Stream>(std::move(stream));
 }
@@ -52,7 +66,8 @@ CudaStream::~CudaStream() {
 }
 
 Status CudaStream::synchronize() {
-  return cuda_status(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  RIDGE_TRY(cuda_status(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"));
+  return read_fault();
 }
 Status CudaStream::upload(void* to, const void* from, int64_t bytes) {
   return cuda_status(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, stream_),
@@ -77,10 +92,12 @@ Result<std::unique_ptr<Graph>> CudaStream::end_recording() {
   cudaGraph_t graph = nullptr;
   RIDGE_TRY(cuda_status(cudaStreamEndCapture(stream_, &graph), "cudaStreamEndCapture"));
   cudaGraphExec_t executable = nullptr;
+  const int64_t before = free_bytes();
   const Status made = cuda_status(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  const int64_t taken = std::max<int64_t>(0, before - free_bytes());
   (void)cudaGraphDestroy(graph);
   RIDGE_TRY(made);
-  return std::unique_ptr<Graph>(std::make_unique<CudaGraph>(executable));
+  return std::unique_ptr<Graph>(std::make_unique<CudaGraph>(executable, taken));
 }
 Status CudaStream::launch(Graph& graph) {
   return cuda_status(cudaGraphLaunch(static_cast<CudaGraph&>(graph).native(), stream_), "cudaGraphLaunch");
@@ -120,6 +137,33 @@ void CudaStream::open_range(const char* name) {
 }
 void CudaStream::close_range() {
   nvtxRangePop();
+}
+
+void CudaStream::open_call(const char* op, std::string_view label) {
+  open_range(op);
+  if (!kChecked) return;
+  const std::pair<std::string, std::string> name(op, label);
+  auto known = std::find(calls_.begin(), calls_.end(), name);
+  if (known == calls_.end()) known = calls_.insert(known, name);
+  g_fault_place = {static_cast<Fault*>(fault_.data()), static_cast<int32_t>(known - calls_.begin())};
+}
+void CudaStream::close_call() {
+  g_fault_place = {};
+  close_range();
+}
+
+Status CudaStream::read_fault() {
+  if (!kChecked) return {};
+  Fault fault;
+  RIDGE_TRY(device_.download(&fault, fault_.data(), sizeof fault));
+  if (fault.raised == 0) return {};
+  RIDGE_TRY(
+      device_.download(&fault, fault_.data(), sizeof fault));  // whole, now that it is known to be there
+  RIDGE_TRY(cuda_status(cudaMemset(fault_.data(), 0, sizeof fault), "cudaMemset"));
+  RIDGE_TRY(cuda_status(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize"));
+  const auto& [op, label] = calls_[static_cast<size_t>(fault.call)];
+  const Status found = invalid_argument(fault_text(fault)).within(op);
+  return label == op ? found : found.within(label);
 }
 
 }  // namespace ridge
