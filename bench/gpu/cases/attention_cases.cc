@@ -242,6 +242,38 @@ void k19_pages_beyond_31_bits(Bench& bench) {
   }
 }
 
+/// Ragged lengths from none to 2^20 over one pool: V is 0 but for the last key of all, whose weight is 1 / n.
+void lengths_from_0_to_a_million(Bench& bench) {
+  const int64_t most = int64_t{1} << 20, d = 64;
+  const std::vector<int64_t> lengths = {0, 1, 777, most - 1, most};
+  const auto sequences = static_cast<int64_t>(lengths.size());
+  for (const int64_t page_size : {16, 256}) {
+    bench.free_memory();
+    const int64_t pages = most / page_size;
+    AttentionDecodeArgs a;
+    for (Tensor* t : {&a.k_pages, &a.v_pages}) {
+      *t = Tensor(bench.memory(most * d * 2), kBF16, {pages, 1, page_size, d});
+      bench.must(cuda_status(cudaMemset(t->data, 0, static_cast<size_t>(most * d * 2)), "cudaMemset"));
+    }
+    const std::vector<bf16> last(static_cast<size_t>(d), to_bf16(static_cast<float>(most)));
+    bench.must(bench.device().upload(a.v_pages.as<bf16>() + (most - 1) * d, last.data(), d * 2));
+    std::vector<int32_t> table;
+    for (int64_t i = 0; i < sequences * pages; ++i) table.push_back(static_cast<int32_t>(i % pages));
+    a.page_table = bench.upload(table, {sequences, pages});
+    a.kv_length = bench.upload(lengths, {sequences});
+    a.q = bench.upload(std::vector<float>(static_cast<size_t>(sequences * 2 * d), 0), {sequences, 2, d});
+    a.o = bench.output(kF32, a.q.shape), a.lse = bench.output(kF32, {sequences, 2});
+    bench.run([&](CudaStream& s) { return attention_decode(s, a); });
+    const std::vector<float> o = bench.floats(a.o), lse = bench.floats(a.lse);
+    for (size_t s = 0; s < lengths.size(); ++s) {
+      expect_all(bench, o, s * 2 * d, 2 * d, lengths[s] == most ? 1 : 0, 1e-5,
+                 text("o of ", lengths[s], " keys"));
+      expect_all(bench, lse, s * 2, 2, std::log(static_cast<double>(lengths[s])), 2e-5,
+                 text("lse of ", lengths[s], " keys"));
+    }
+  }
+}
+
 void k20_no_key_is_lost_between_splits(Bench& bench) {
   for (const DType dtype : kStored)
     for (const int64_t key : {0, 255, 256, 4095, 4096, 4351, 8191}) {
@@ -350,6 +382,7 @@ std::vector<DeviceCase> attention_cases() {
           {"K17", k17_every_ratio_head_and_page},
           {"K18", k18_empty_sequences_in_a_graph},
           {"K19", k19_pages_beyond_31_bits, kLarge},
+          {"lengths_from_0_to_a_million", lengths_from_0_to_a_million, kLarge},
           {"K20", k20_no_key_is_lost_between_splits},
           {"K21", k21_the_declared_maximum_changes_no_bit},
           {"K22", k22_quantized_pages_over_300_steps, kLarge},

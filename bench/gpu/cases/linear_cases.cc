@@ -281,6 +281,27 @@ void normalized_linears_equal_their_sequences(Bench& bench) {
     }
 }
 
+/// Workspace of packed weights depends on x alone: no copy of them, whole or in part, has room in it.
+void workspace_holds_no_unpacked_weights(Bench& bench) {
+  constexpr int64_t kIn = 4096;
+  const auto bytes = [&](DType dtype, DType x_type, int64_t tokens, int64_t out) {
+    void* const nowhere = reinterpret_cast<void*>(int64_t{1} << 20);  // nothing runs
+    LinearArgs a;
+    a.y = Tensor(nowhere, kF32, {tokens, out}), a.x = Tensor(nowhere, x_type, {tokens, kIn});
+    a.w = Tensor(nowhere, dtype, {out, kIn}), a.w.layout = rows16::layout(dtype);
+    const auto selected = registered<LinearArgs>().select(bench.device().target(), &a);
+    bench.must(selected.status());
+    return selected.ok() ? (*selected).workspace_bytes : -1;
+  };
+  for (const DType dtype : {kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ4_K, kQ6_K})
+    for (const DType x_type : {kF32, kBF16})
+      for (const int64_t tokens : {1, 2, 8, 64, 512}) {
+        const int64_t few = bytes(dtype, x_type, tokens, 16), many = bytes(dtype, x_type, tokens, 16384);
+        bench.expect(few == many, text(dtype_name(dtype), ", ", tokens, " tokens: ", few,
+                                       " bytes of workspace for 16 rows, ", many, " for 16384"));
+      }
+}
+
 }  // namespace
 
 std::vector<DeviceCase> linear_cases() {
@@ -289,6 +310,7 @@ std::vector<DeviceCase> linear_cases() {
           {"K5", k5_any_shape_runs_or_declines, kLarge},
           {"K9", k9_a_row_does_not_see_its_batch},
           {"linear_nan_stays_in_its_row", nan_and_infinity_stay_in_their_row},
+          {"workspace_holds_no_unpacked_weights", workspace_holds_no_unpacked_weights},
           {"gated_linear_equals_its_sequence", gated_linear_equals_its_sequence},
           {"gated_plain_linear_equals_its_sequence", gated_plain_linear_equals_its_sequence},
           {"qkv_linear_equals_its_sequence", qkv_linear_equals_its_sequence},
