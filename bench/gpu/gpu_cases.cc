@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   int failed = 0, ran = 0;
   for (const auto& list :
        {cases::linear_cases(), cases::attention_cases(), cases::row_cases(), cases::sample_cases(),
-        cases::chain_cases(), cases::thread_cases(), cases::checked_cases()})
+        cases::chain_cases(), cases::thread_cases(), cases::bench_cases(), cases::checked_cases()})
     for (const cases::DeviceCase& one : list) {
       bool wanted = argc <= first_id;
       for (int i = first_id; i < argc; ++i) wanted = wanted || std::strcmp(argv[i], one.id) == 0;

@@ -71,7 +71,8 @@ class Bench {
   std::string first_failure_, fault_;
 };
 
-/// Left out where a sanitizer watches: gigabytes, many thousand launches, or a matter of time.
+/// Large ones are left out where a sanitizer watches, which takes a hundred times as long: gigabytes, many
+/// thousand launches, or a matter of time.
 enum class Size : uint8_t { kSmall, kLarge };
 using enum Size;
 
@@ -86,6 +87,7 @@ std::vector<DeviceCase> row_cases();
 std::vector<DeviceCase> sample_cases();
 std::vector<DeviceCase> chain_cases();
 std::vector<DeviceCase> thread_cases();
+std::vector<DeviceCase> bench_cases();
 std::vector<DeviceCase> checked_cases();  // none but in the checked build
 
 }  // namespace ridge::cases

@@ -308,7 +308,7 @@ std::vector<DeviceCase> linear_cases() {
   return {{"K1", k1_nothing_past_the_last_column},
           {"K4", k4_rows_that_lie_far_apart, kLarge},
           {"K5", k5_any_shape_runs_or_declines, kLarge},
-          {"K9", k9_a_row_does_not_see_its_batch},
+          {"K9", k9_a_row_does_not_see_its_batch, kLarge},
           {"linear_nan_stays_in_its_row", nan_and_infinity_stay_in_their_row},
           {"workspace_holds_no_unpacked_weights", workspace_holds_no_unpacked_weights},
           {"gated_linear_equals_its_sequence", gated_linear_equals_its_sequence},

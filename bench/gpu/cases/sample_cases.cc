@@ -199,11 +199,11 @@ void k33_the_vocabulary_is_not_sorted(Bench& bench) {
 }  // namespace
 
 std::vector<DeviceCase> sample_cases() {
-  return {{"K29", k29_no_id_beyond_the_vocabulary},
+  return {{"K29", k29_no_id_beyond_the_vocabulary, kLarge},
           {"K30", k30_rows_that_are_not_finite},
-          {"K31", k31_exactly_k_of_equal_tokens},
+          {"K31", k31_exactly_k_of_equal_tokens, kLarge},
           {"K32", k32_a_draw_depends_on_seed_and_position_alone, kLarge},
-          {"K33", k33_the_vocabulary_is_not_sorted}};
+          {"K33", k33_the_vocabulary_is_not_sorted, kLarge}};
 }
 
 }  // namespace ridge::cases

@@ -88,7 +88,7 @@ void host_threads_have_streams_of_their_own(Bench& bench) {
 }  // namespace
 
 std::vector<DeviceCase> thread_cases() {
-  return {{"host_threads_have_streams_of_their_own", host_threads_have_streams_of_their_own}};
+  return {{"host_threads_have_streams_of_their_own", host_threads_have_streams_of_their_own, kLarge}};
 }
 
 }  // namespace ridge::cases

@@ -18,7 +18,7 @@ Operator<GatherRowsArgs> describe_gather_rows() {
   op.touched = {{"x", [](const Dims& d) { return d["n"] * d["columns"]; }}};
   op.reference = gather_rows_reference;
   op.case_dims = "n rows columns";
-  op.cases = {{{0, 4, 8}}, {{1, 1, 1}}, {{3, 9, 7}}, {{5, 2, 576}}};
+  op.cases = {{{0, 4, 8}}, {{1, 1, 1}}, {{3, 9, 7}}, {{5, 2, 576}}, {{64, 512, 4096}, kBench}};
   op.pace = {{{1, 32, 1024}}, {{32, 32, 1024}}};
   op.prepare = [](A& a, const Dims& d, Random& random) {
     for (int64_t i = 0; i < d["n"]; ++i) a.index.set(static_cast<double>(random.below(d["rows"])), i);
