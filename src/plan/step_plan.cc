@@ -162,18 +162,24 @@ int64_t StepPlan::place_persistent() {
 }
 
 /// Activations first fit by size: large regions first, each at the lowest offset free during its life.
-/// Returns the arena's size.
+/// Returns the arena's size. On the host large ones share memory with others of their size alone: kernels
+/// give thread t the same share of all rows, so that a line stays with one thread whatever is kept in it.
+/// Else threads take lines from each other's caches, one at a time where they have no last-level cache in
+/// common: add_rms_norm of 512 x 576 then took 330 us, where it takes 55.
 int64_t StepPlan::place() {
-  const int64_t begin = place_persistent();
+  constexpr int64_t kLarge = 64 << 10;
+  const bool by_size = device_->host_visible();
+  int64_t total = place_persistent(), floor = total, size = 0;
   std::vector<Region*> order;
   for (Region& r : regions_)
     if (!r.persistent() && r.first != ~size_t{0}) order.push_back(&r);
   std::stable_sort(order.begin(), order.end(),
                    [](const Region* a, const Region* b) { return a->bytes > b->bytes; });
-  int64_t total = begin;
   std::vector<const Region*> placed;  // sorted by offset
   for (Region* r : order) {
-    int64_t offset = begin;
+    if (const int64_t own = by_size && r->bytes >= kLarge ? r->bytes : 0; own != size)
+      floor = total, size = own;
+    int64_t offset = floor;
     for (const Region* p : placed) {
       if (p->last < r->first || r->last < p->first) continue;
       if (offset + r->bytes <= p->offset) break;

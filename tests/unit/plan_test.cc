@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
+
 #include "ops/add/add.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "runtime/cpu/cpu_device.h"
@@ -67,6 +70,37 @@ TEST(StepPlan, memory_is_reused_when_lifetimes_end) {
   ASSERT_TRUE(p.run(*stream).ok());
   const auto& call = p.calls().back().call;
   EXPECT_EQ(call.as<AddArgs>().y.f64(255, 63), 11);
+}
+
+TEST(StepPlan, on_the_host_large_activations_share_memory_with_those_of_their_size_alone) {
+  const auto device = CpuDevice::create({.threads = 1}).take();
+  StepPlan p(*device);
+  // Two chains whose tensors live as long as each other's do, of 64 and 128 KiB; lifetimes alone would mix
+  // them.
+  Tensor narrow = p.input("narrow", kF32, {256, 64}), wide = p.input("wide", kF32, {256, 128});
+  for (int i = 0; i < 9; ++i) {
+    Tensor& x = i % 3 == 0 ? wide : narrow;
+    const Tensor next = p.activation(kF32, x.shape);
+    p.call("step", AddArgs{next, x, x});
+    x = next;
+  }
+  ASSERT_TRUE(p.finish({}).ok());
+  std::map<int64_t, std::vector<const std::byte*>> places;  // by bytes
+  for (const PlannedCall& c : p.calls()) {
+    const Tensor& y = c.call.as<AddArgs>().y;
+    places[y.bytes()].push_back(static_cast<const std::byte*>(y.data));
+  }
+  ASSERT_EQ(places.size(), 2u);
+  for (const std::byte* a : places[256 * 64 * 4])
+    for (const std::byte* b : places[256 * 128 * 4])
+      EXPECT_TRUE(a + 256 * 64 * 4 <= b || b + 256 * 128 * 4 <= a);
+  // Of one size they do share it, and from the same first byte on.
+  for (auto& [bytes, at] : places) {
+    const std::set<const std::byte*> apart(at.begin(), at.end());
+    EXPECT_LT(apart.size(), at.size());
+    for (const std::byte* one : apart)
+      for (const std::byte* other : apart) EXPECT_EQ((one - other) % bytes, 0);
+  }
 }
 
 TEST(StepPlan, a_bad_call_is_named_by_its_label_before_anything_runs) {

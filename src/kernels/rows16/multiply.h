@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "kernels/rows16/group_order.h"
 #include "kernels/rows16/panels.h"
 #include "runtime/cpu/cpu_device.h"
 
@@ -176,11 +177,8 @@ void multiply_rows(const Groups<K>& groups, int64_t first, int64_t last, int64_t
   if (count == 1) return groups.multiply(first, begin, end);
   for (int64_t i = begin; i < end; ++i) {
     const int64_t part = i / all_tiles, tile = i % all_tiles;
-    int64_t low = first + count * part / parts, high = first + count * (part + 1) / parts;
-    // From both ends in turns: one store to y after the other at the same distance would have the processor
-    // fetch lines at that distance past the end, which are another thread's. Where two threads have last-level
-    // caches of their own, both would take them from each other: a sixth of this call, half of the next one.
-    for (bool up = true; low < high; up = !up) groups.multiply(up ? low++ : --high, tile, tile + 1);
+    for_groups_from_both_ends(first + count * part / parts, first + count * (part + 1) / parts,
+                              [&](int64_t g) { groups.multiply(g, tile, tile + 1); });
   }
 }
 
