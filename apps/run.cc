@@ -1,20 +1,16 @@
 // ridge run: answers a prompt, streamed; or a chat, line by line.
 
 #include <cerrno>
-#include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "account/recorder.h"
-#include "base/stop.h"
 #include "engine/memory_report.h"
-#include "lab/compare.h"
 #include "lab/workload_json.h"
 #include "refusals.h"
+#include "run_compare.h"
 #include "verbs.h"
 
 namespace ridge::app {
@@ -27,7 +23,7 @@ struct RunOptions {
   std::string system;
   bool raw = false, memory = false;
   std::vector<std::string> compare;  // two configurations, as "isa=scalar activations=f32"
-  double bound = 1e-3;
+  std::optional<double> bound;
   int64_t max_new_tokens = 256;
   SamplingParams sampling;
 };
@@ -184,97 +180,12 @@ Status chat(Session& session, const RunOptions& o) {
   return {};
 }
 
-Result<int> parse_threads(const std::string& word) {
-  int threads = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), threads);
-  if (error == std::errc() && end == word.data() + word.size() && threads > 0) return threads;
-  return invalid_argument("--compare threads=", printable(word), ": use a whole number from 1");
-}
-
-/// One side of --compare: the common options with some of them changed, "isa=scalar activations=f32 kv=f32
-/// threads=1 no-fuse=all".
-std::vector<std::string> names_in(const std::string& list) {
-  std::istringstream from(list);
-  std::vector<std::string> names;
-  for (std::string name; std::getline(from, name, ',');) names.push_back(name);
-  return names;
-}
-
-Result<SessionOptions> side(CommonOptions common, const std::string& changes) {
-  std::istringstream words(changes);
-  for (std::string word; words >> word;) {
-    const size_t equals = word.find('=');
-    const std::string key = word.substr(0, equals),
-                      value = equals == std::string::npos ? "" : word.substr(equals + 1);
-    if (key == "isa")
-      common.isa = value;
-    else if (key == "activations")
-      common.activations = value;
-    else if (key == "kv")
-      common.kv = value;
-    else if (key == "threads") {
-      RIDGE_ASSIGN(common.threads, parse_threads(value));
-    } else if (key == "no-fuse")
-      common.without_fusions = names_in(value);
-    else
-      return invalid_argument("--compare ", printable(word),
-                              ": use isa=, activations=, kv=, threads= or no-fuse=");
-  }
-  return common.session();
-}
-
-Json difference_json(const Difference& d) {
-  return {{"label", d.label},
-          {"op", d.op},
-          {"kernel_a", d.kernel_a},
-          {"kernel_b", d.kernel_b},
-          {"error", std::isfinite(d.error) ? Json(d.error) : Json("not finite")}};
-}
-
-void print_comparison(const Comparison& c, int64_t tokens, const RunOptions& o) {
-  if (o.common.json) {
-    Json worst = Json::array();
-    for (const Difference& d : c.worst) worst.push_back(difference_json(d));
-    return print_line({{"a", o.compare[0]},
-                       {"b", o.compare[1]},
-                       {"prompt_tokens", tokens},
-                       {"bound", o.bound},
-                       {"outputs", c.outputs},
-                       {"first", c.first ? difference_json(*c.first) : Json()},
-                       {"worst", worst}});
-  }
-  for (const Difference& d : c.worst)
-    std::printf("%-32s %-18s %.3e  (%s | %s)\n", d.label.c_str(), d.op.c_str(), d.error, d.kernel_a.c_str(),
-                d.kernel_b.c_str());
-  if (c.first)
-    std::printf("first beyond %.1e: %s, %s: %.3e (%s | %s)\n", o.bound, c.first->label.c_str(),
-                c.first->op.c_str(), c.first->error, c.first->kernel_a.c_str(), c.first->kernel_b.c_str());
-  else
-    std::printf("%lld outputs of %lld tokens agree within %.1e\n", static_cast<long long>(c.outputs),
-                static_cast<long long>(tokens), o.bound);
-}
-
-/// Runs the prompt's first step both ways and names the first call whose output differs by more than the
-/// bound.
-Status compare(const RunOptions& o) {
-  if (!o.prompt) return invalid_argument("--compare needs a prompt: give --prompt");
-  if (!(o.bound >= 0)) return invalid_argument("--bound is ", o.bound, ": use 0 or more");
-  RIDGE_ASSIGN(const SessionOptions a_options, side(o.common, o.compare[0]));
-  RIDGE_ASSIGN(const SessionOptions b_options, side(o.common, o.compare[1]));
-  RIDGE_ASSIGN(const auto a, Session::open(o.common.model, a_options));
-  RIDGE_TRY(check_stop());
-  RIDGE_ASSIGN(const auto b, Session::open(o.common.model, b_options));
-  RIDGE_ASSIGN(const auto prompt, encode(*a, *o.prompt, o));
-  RIDGE_ASSIGN(const Comparison c, compare_sessions(*a, *b, prompt, o.bound));
-  print_comparison(c, static_cast<int64_t>(prompt.size()), o);
-  if (c.first)
-    return declined(c.first->label, ", ", c.first->op, " differs by ", c.first->error, ", beyond --bound ",
-                    o.bound);
-  return {};
-}
-
 Status run_verb(const RunOptions& o) {
-  if (!o.compare.empty()) return compare(o);
+  if (!o.compare.empty()) {
+    if (!o.prompt) return invalid_argument("--compare needs a prompt: give --prompt");
+    return compare_runs(o.common, o.compare, o.bound,
+                        [&](const Session& session) { return encode(session, *o.prompt, o); });
+  }
   RIDGE_ASSIGN(SessionOptions options, o.common.session());
   options.needs_template = !o.prompt;
   if (!o.prompt && o.common.synthetic)
@@ -326,12 +237,16 @@ Command add_run(CLI::App& cli) {
       ->capture_default_str();
   sub->add_option("--seed", o->sampling.seed, "Same seed, same draws")->capture_default_str();
   sub->add_option("--compare", o->compare,
-                  "Two configurations; names the first layer and operator that differ beyond --bound")
+                  "Two configurations; holds each call to its operator's reference and bound, and names the "
+                  "first layer and operator beyond it")
       ->expected(2);
-  sub->add_option("--bound", o->bound, "Of --compare: largest relative difference, norm over norm")
-      ->capture_default_str();
+  sub->add_option("--bound", o->bound,
+                  "Of --compare: also refuse outputs of the two that differ by more, norm over norm");
   sub->footer(
-      "--compare ends with 1 when a difference is beyond --bound.\nExamples:\n  ridge run model.gguf -p 'Why "
+      "--compare computes each call again in double precision, some seconds for 10^9 weights times tokens; "
+      "it "
+      "ends with\n1 when one is beyond its bound, or a difference beyond --bound.\nExamples:\n  ridge run "
+      "model.gguf -p 'Why "
       "is the sky blue?'\n  ridge run model.gguf -p 'Once upon' "
       "--raw -n 64 --temperature 0.7 --seed 1\n  ridge run model.gguf < questions.txt\n  ridge run "
       "model.gguf -p 'Once upon' --activations f32 --compare isa=scalar isa=avx512");

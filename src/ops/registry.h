@@ -8,6 +8,7 @@
 #include "ops/binding.h"
 #include "ops/conformance.h"
 #include "ops/dispatch.h"
+#include "ops/judge.h"
 
 namespace ridge {
 
@@ -18,7 +19,7 @@ template <class T>
 inline constexpr double param_most = std::is_same_v<T, bool> ? 1 : 0x1p53;
 
 template <class A>
-class Registered final : public AnyOperator {
+class Registered final : public AnyOperator, public CallJudge {
  public:
   explicit Registered(Operator<A> description) : op_(std::move(description)) {
     for (const auto& o : op_.operands)
@@ -152,6 +153,9 @@ class Registered final : public AnyOperator {
 
   ConformanceReport conform(const ConformanceOptions& options) const override {
     return Conformance<A>(op_, kernels_, options).run();
+  }
+  Result<Judgement> judge(const void* before, const void* after) const override {
+    return JudgedCall<A>(op_, as(before), as(after)).judge();
   }
   Result<AnyCall> example(const Target& target, const std::vector<int64_t>& case_dims,
                           const std::map<std::string, DType>& dtypes, uint64_t seed,

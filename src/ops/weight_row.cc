@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kernels/rows16/rows16.h"
+#include "tensor/blocks.h"
 
 namespace ridge {
 
@@ -15,8 +16,25 @@ std::vector<double> weight_row(const Tensor& w, int64_t row) {
     values.assign(decoded.begin(), decoded.end());
     return values;
   }
+  if (is_block_quantized(w.dtype)) {
+    const int64_t block = dtype_block(w.dtype), first = row * (in / block);
+    for (int64_t b = 0; b < in / block; ++b)
+      decode_block(w.dtype, w.data, first + b, values.data() + b * block);
+    return values;
+  }
   for (int64_t k = 0; k < in; ++k) values[static_cast<size_t>(k)] = w.f64(row, k);
   return values;
+}
+
+double dot(const double* a, const double* b, size_t count) {
+  double sums[8] = {};  // a chain of additions would take the time of each
+  size_t k = 0;
+  for (; k + 8 <= count; k += 8)
+    for (size_t i = 0; i < 8; ++i) sums[i] += a[k + i] * b[k + i];
+  for (; k < count; ++k) sums[0] += a[k] * b[k];
+  double sum = 0;
+  for (const double s : sums) sum += s;
+  return sum;
 }
 
 std::vector<double> normalized_row(const Tensor& x, int64_t token, const Tensor& w, double epsilon,

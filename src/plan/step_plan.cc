@@ -326,11 +326,16 @@ Result<int64_t> StepPlan::read_times(Stream& stream, int64_t end_ns, std::vector
   return end_ns - (stamps[calls] - stamps[0]);
 }
 
-Result<std::vector<float>> StepPlan::read_f32(const Tensor& t) const {
-  if (t.dtype != kF32 || !t.is_dense()) return invalid_argument("only dense f32 tensors are read so");
-  std::vector<float> values(static_cast<size_t>(t.elements()));
-  RIDGE_TRY(device_->download(values.data(), t.data, t.elements() * 4));
-  return values;
+Result<Buffer> StepPlan::read(const Tensor& t) const {
+  int64_t bytes = t.bytes();
+  if (!t.is_dense() && t.elements() > 0) {
+    int64_t last = 0;
+    for (int d = 0; d < t.rank(); ++d) last += (t.dim(d) - 1) * t.stride(d);
+    bytes = (last + 1) * dtype_block_bytes(t.dtype);
+  }
+  RIDGE_ASSIGN(Buffer copy, Buffer::allocate(bytes));
+  RIDGE_TRY(device_->download(copy.data(), t.data, bytes));
+  return copy;
 }
 
 Status StepPlan::run_calls(Stream& stream, std::vector<CallTime>* times,

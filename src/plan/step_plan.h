@@ -93,8 +93,9 @@ class StepPlan {
   /// first call's start in the second case, else 0. Call it once the stream is done with the run, before the
   /// next.
   Result<int64_t> read_times(Stream& stream, int64_t end_ns, std::vector<CallTime>* times) const;
-  /// A tensor's f32 elements on the host, wherever it is. For tests and comparisons: slow.
-  Result<std::vector<float>> read_f32(const Tensor& tensor) const;
+  /// A copy on the host of the bytes from a tensor's first element to its last, wherever it is, for
+  /// comparisons.
+  Result<Buffer> read(const Tensor& tensor) const;
 
   const std::vector<PlannedCall>& calls() const { return calls_; }
   /// Of this plan since finish(), and of no other: what was learned of its calls may be kept under it.

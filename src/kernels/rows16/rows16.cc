@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/rows16/unpack.h"
+
 namespace ridge::rows16 {
 
 namespace {
@@ -129,15 +131,6 @@ const PackedLayout* layout_of(const char* name) {
   return &one;
 }
 
-int packed_code(DType dtype, const uint8_t* codes, int64_t row, int64_t k) {
-  const int64_t v = k / 4, byte = row * 4 + k % 4;
-  if (dtype == kQ8_0) return codes[v * 64 + byte];
-  const int low = codes[v % 4 * 64 + byte] >> (v < 4 ? 0 : 4) & 15;
-  if (dtype == kQ5_0) return low | (codes[256 + byte] >> v & 1) << 4;
-  if (dtype == kQ6_K) return low | (codes[256 + v / 4 * 64 + byte] >> 2 * (v % 4) & 3) << 4;
-  return low;
-}
-
 /// value = scale * code + offset, for half `half` (16 k) of a panel.
 void packed_scale(DType dtype, const Panel& at, int64_t row, int half, double* scale, double* offset) {
   if (dtype == kQ6_K) {
@@ -153,6 +146,15 @@ void packed_scale(DType dtype, const Panel& at, int64_t row, int half, double* s
 }
 
 }  // namespace
+
+int packed_code(DType dtype, const uint8_t* codes, int64_t row, int64_t k) {
+  const int64_t v = k / 4, byte = row * 4 + k % 4;
+  if (dtype == kQ8_0) return codes[v * 64 + byte];
+  const int low = codes[v % 4 * 64 + byte] >> (v < 4 ? 0 : 4) & 15;
+  if (dtype == kQ5_0) return low | (codes[256 + byte] >> v & 1) << 4;
+  if (dtype == kQ6_K) return low | (codes[256 + v / 4 * 64 + byte] >> 2 * (v % 4) & 3) << 4;
+  return low;
+}
 
 int64_t tile_bytes(DType dtype, int64_t columns) {
   if (dtype == kF32) return columns * kRows * 4;

@@ -1,6 +1,9 @@
 #include "ops/linear/linear.h"
 
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
 
 #include "kernels/rows16/rows16.h"
 #include "tensor/blocks.h"
@@ -35,33 +38,55 @@ Status check_linear(const LinearArgs& a, const Dims& dims) {
 }
 
 /// sum_k |x| (|scale code| + |minimum|) of a type with a minimum: its two parts are summed apart, and may be
-/// larger than |w|. The minima are what a block with codes 0 decodes to.
-double parts_of_sum(const LinearArgs& a, int64_t t, int64_t o) {
-  const int64_t in = a.w.dim(1), block = dtype_block(a.w.dtype), bytes = dtype_block_bytes(a.w.dtype);
-  const int64_t code_bytes = block / 2;  // 4-bit codes end a block of q4_1 and q4_k
-  double sum = 0;
-  for (int64_t b = 0; b < in / block; ++b) {
-    uint8_t empty[256];
-    double minimum[256], value[256];
-    std::memcpy(empty, a.w.as<uint8_t>() + (o * (in / block) + b) * bytes, static_cast<size_t>(bytes));
-    decode_block(a.w.dtype, empty, 0, value);
-    std::memset(empty + bytes - code_bytes, 0, static_cast<size_t>(code_bytes));
-    decode_block(a.w.dtype, empty, 0, minimum);
-    for (int64_t i = 0; i < block; ++i) {
-      const int64_t k = b * block + i;
-      sum += std::fabs(a.x.f64(t, k) * a.x_scale.f64(t, k / 32)) *
-             (std::fabs(value[i] - minimum[i]) + std::fabs(minimum[i]));
+/// larger than |w|. The minima are what a block with codes 0 decodes to. The parts of the row asked for last
+/// are kept, with its bytes, by which it is known again.
+class PartsOfSum {
+ public:
+  double operator()(const LinearArgs& a, int64_t t, int64_t o) {
+    split(a.w, o);
+    const int64_t step = a.x.stride(1);
+    const auto* x = a.x.row<int8_t>(t);
+    double sum = 0;
+    for (int64_t b = 0; b < a.w.dim(1) / 32; ++b) {
+      double block = 0;
+      for (int64_t k = b * 32; k < b * 32 + 32; ++k)
+        block += std::abs(x[k * step]) * parts_[static_cast<size_t>(k)];
+      sum += block * std::fabs(a.x_scale.f64(t, b));
+    }
+    if (a.bias) sum += std::fabs(a.bias.f64(o));
+    if (a.residual) sum += std::fabs(a.residual.f64(t, o));
+    return sum;
+  }
+
+ private:
+  void split(const Tensor& w, int64_t o) {
+    const int64_t blocks = w.dim(1) / dtype_block(w.dtype), bytes = dtype_block_bytes(w.dtype);
+    const uint8_t* row = w.as<uint8_t>() + o * blocks * bytes;
+    const auto row_bytes = static_cast<size_t>(blocks * bytes);
+    if (w.dtype == dtype_ && row_.size() == row_bytes && std::memcmp(row, row_.data(), row_bytes) == 0)
+      return;
+    dtype_ = w.dtype, row_.assign(row, row + row_bytes), parts_.clear();
+    const int64_t code_bytes = dtype_block(w.dtype) / 2;  // 4-bit codes end a block of q4_1 and q4_k
+    for (int64_t b = 0; b < blocks; ++b) {
+      uint8_t empty[256];
+      double minimum[256], value[256];
+      decode_block(dtype_, row, b, value);
+      std::memcpy(empty, row + b * bytes, static_cast<size_t>(bytes));
+      std::memset(empty + bytes - code_bytes, 0, static_cast<size_t>(code_bytes));
+      decode_block(dtype_, empty, 0, minimum);
+      for (int64_t i = 0; i < dtype_block(dtype_); ++i)
+        parts_.push_back(std::fabs(value[i] - minimum[i]) + std::fabs(minimum[i]));
     }
   }
-  if (a.bias) sum += std::fabs(a.bias.f64(o));
-  if (a.residual) sum += std::fabs(a.residual.f64(t, o));
-  return sum;
-}
+  DType dtype_ = kF32;
+  std::vector<uint8_t> row_;
+  std::vector<double> parts_;
+};
 
 /// Floating x: an f32 sum of in + 2 terms; weights of types with a minimum round once more. i8 x: sums of 32
 /// products are exact integers, so one term a block of 32 (two for types with a minimum), each with the
 /// rounding of its scale.
-double bound(const Judged<LinearArgs>& j, int64_t t, int64_t o) {
+double bound(const Judged<LinearArgs>& j, PartsOfSum& parts, int64_t t, int64_t o) {
   const LinearArgs& a = j.inputs;
   const double magnitude = j.magnitude.y.f64(t, o);
   const auto in = static_cast<double>(j.dims["in"]);
@@ -69,7 +94,7 @@ double bound(const Judged<LinearArgs>& j, int64_t t, int64_t o) {
     // A type with a minimum decodes to |scale code + minimum| (1 + 2^-24).
     return (in + 3 + (rows16::has_minimum(a.w.dtype) ? 1 : 0)) * 0x1p-24 * magnitude;
   }
-  if (rows16::has_minimum(a.w.dtype)) return (2 * in / 32 + 3) * 0x1p-24 * parts_of_sum(a, t, o);
+  if (rows16::has_minimum(a.w.dtype)) return (2 * in / 32 + 3) * 0x1p-24 * parts(a, t, o);
   return (in / 32 + 3) * 0x1p-24 * magnitude;
 }
 
@@ -119,7 +144,8 @@ Operator<LinearArgs> describe_linear() {
     return is_block_quantized(a.w.dtype) && a.x_scale && a.x_scale.dim(1) == a.x.dim(1) / 32;
   };
   op.tolerance = {
-      [](const Judged<A>& j, Tensor A::*, int64_t t, int64_t o, int64_t, int64_t) { return bound(j, t, o); },
+      [parts = std::make_shared<PartsOfSum>()](const Judged<A>& j, Tensor A::*, int64_t t, int64_t o, int64_t,
+                                               int64_t) { return bound(j, *parts, t, o); },
       true};
   op.pack = {&A::w, choose_layout, rows16::pack, rows16::kRows};
   op.check = check_linear;
