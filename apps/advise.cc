@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "advise/advise.h"
+#include "advise/levers_here.h"
 #include "advise/score.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -38,7 +39,7 @@ void make_room(const WorkloadOptions& w, EngineOptions* engine) {
 Status advise_verb(AdviseVerb o) {
   for (const std::string& written : o.levers) {
     if (written == "auto") continue;
-    RIDGE_ASSIGN(Lever lever, parse_lever(written));
+    RIDGE_ASSIGN(Lever lever, parse_lever(written, o.common.device));
     for (const Lever& other : o.wanted.levers)
       if (other.name == lever.name && other.to == lever.to)
         return invalid_argument("--lever ", printable(written), " is given twice");
@@ -70,7 +71,10 @@ Status advise_verb(AdviseVerb o) {
     RIDGE_TRY(prepare_score(score).within(o.score.empty() ? "the kept score" : "--score"));
   if (!o.report.empty()) RIDGE_TRY(check_writable(o.report).within("--report"));
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
-  RIDGE_TRY(workload_prompt(*session, o.wanted.workload).status());  // refused before a minute of measuring
+  // Refused before a minute of measuring.
+  RIDGE_ASSIGN(const auto prompt, workload_prompt(*session, o.wanted.workload));
+  RIDGE_TRY(check_levers(*session, options, o.wanted.workload, static_cast<int64_t>(prompt.size()),
+                         o.wanted.levers));
   RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, session->device()));
   o.wanted.experiment = !o.predict_only;
   o.wanted.date = utc_now(), o.wanted.commit = built_commit();

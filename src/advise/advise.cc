@@ -6,6 +6,7 @@
 #include "account/recorder.h"
 #include "advise/experiment.h"
 #include "advise/goal.h"
+#include "advise/levers_here.h"
 #include "advise/quality.h"
 #include "lab/workload.h"
 
@@ -96,12 +97,13 @@ Result<std::vector<Profile>> profile_runs(Session& session, const Machine& machi
 
 }  // namespace
 
-Result<Lever> parse_lever(const std::string& written) {
+Result<Lever> parse_lever(const std::string& written, const std::string& backend) {
   const size_t equals = written.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == written.size())
     return invalid_argument("--lever ", printable(written), ": use auto or one of ", kLeverNames);
   const Lever lever{written.substr(0, equals), "", written.substr(equals + 1)};
   SessionOptions scratch;
+  scratch.device.backend = backend;
   RIDGE_TRY(apply_lever(lever, &scratch));
   return lever;
 }
@@ -129,8 +131,15 @@ Status apply_lever(const Lever& l, SessionOptions* options) {
     RIDGE_ASSIGN(e.prefill_tokens, positive(l));
   } else if (l.name.rfind("fuse-", 0) == 0) {
     const AnyOperator* op = find_operator(l.name.substr(5));
-    if (op == nullptr || op->replaces().empty())
-      return invalid_argument("lever ", printable(l.name), ": no fused operator has that name");
+    const auto fused = ridge::fused_operators(options->device.backend);
+    if (op == nullptr || std::find(fused.begin(), fused.end(), op) == fused.end()) {
+      std::string names;
+      for (const AnyOperator* f : fused) names += text(names.empty() ? "fuse-" : ", fuse-", f->name());
+      return invalid_argument("lever ", printable(l.name), ": ",
+                              op == nullptr ? "no operator has that name"
+                                            : text(op->name(), " fuses nothing on ", options->device.backend),
+                              "; the fusions there are ", names.empty() ? "none" : names);
+    }
     if (l.to != "on" && l.to != "off") return unknown("on or off");
     if (l.to == "on")
       e.plan.fusions.insert(op->name());
@@ -156,6 +165,8 @@ std::vector<FusedOperator> fused_operators() {
 Result<Advised> advise(Session& session, const SessionOptions& options, const Machine& machine,
                        const AdviseOptions& wanted) {
   RIDGE_ASSIGN(const std::vector<int32_t> prompt, workload_prompt(session, wanted.workload));
+  RIDGE_TRY(
+      check_levers(session, options, wanted.workload, static_cast<int64_t>(prompt.size()), wanted.levers));
   if (wanted.progress) wanted.progress("profile", 0);
   Advised out;
   RIDGE_ASSIGN(std::vector<Profile> runs, profile_runs(session, machine, wanted, prompt));
@@ -185,8 +196,6 @@ Result<Advised> advise(Session& session, const SessionOptions& options, const Ma
     for (size_t i = 0; i < possible.size(); ++i)
       if (possible[i].name == lever.name && possible[i].to == lever.to) r.chosen = static_cast<int>(i);
     if (r.chosen < 0) {
-      if (lever.from.empty() || lever.from == lever.to)
-        return invalid_argument("lever ", lever.name, "=", lever.to, " is how the workload runs already");
       r.chosen = static_cast<int>(r.considered.size());
       r.considered.push_back(predict(runs, lever, fused));
     }

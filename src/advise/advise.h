@@ -32,8 +32,8 @@ struct Advised {
   std::vector<AdviceRecord> records;  // one a lever tested; one without a choice when none has a price
 };
 
-/// "kv=q8" -> {"kv", "", "q8"}. kInvalidArgument naming what there is.
-Result<Lever> parse_lever(const std::string& written);
+/// "kv=q8" -> {"kv", "", "q8"}. kInvalidArgument naming what there is on `backend`.
+Result<Lever> parse_lever(const std::string& written, const std::string& backend = "cpu");
 
 /// The options with one setting changed. kInvalidArgument for a lever or value that there is not.
 Status apply_lever(const Lever& lever, SessionOptions* options);

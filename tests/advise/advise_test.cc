@@ -166,11 +166,31 @@ TEST_F(AdviseRun, the_profile_of_a_run_conserves_time_into_trace_and_page) {
   EXPECT_NE(report_html(a.profile, &a.records[0]).find("attention_decode"), std::string::npos);
 }
 
-TEST_F(AdviseRun, what_runs_already_and_what_there_is_not_are_refused) {
-  wanted_.levers = {{"kv", "", "f16"}};
-  const auto same = advise(*session_, options_, example_machine(), wanted_);
-  ASSERT_FALSE(same.ok());
-  EXPECT_NE(same.status().message().find("kv=f16"), std::string::npos) << same.status().message();
+TEST_F(AdviseRun, what_changes_nothing_and_what_there_is_not_are_refused_before_anything_runs) {
+  // Before anything runs: no progress is reported.
+  wanted_.progress = [](const char* what, double) { FAIL() << what; };
+  const std::pair<Lever, const char*> nothing_changes[] = {
+      {{"kv", "", "f16"},
+       "lever kv=f16 is how the workload runs already; here there are activations=f32, kv=f32"},
+      {{"activations", "", "int8"}, "runs already"},
+      {{"threads", "", "1"}, "runs already"},
+      {{"prefill-chunk", "", "512"}, "runs already"},
+      {{"prefill-chunk", "", "12"}, "1 times 12 tokens run in 1 steps either way"},
+      {{"fuse-add_rms_norm", "", "off"}, "runs already"}};
+  for (const auto& [lever, says] : nothing_changes) {
+    wanted_.levers = {lever};
+    const auto refused = advise(*session_, options_, example_machine(), wanted_);
+    EXPECT_EQ(refused.status().code(), Code::kInvalidArgument) << says;
+    EXPECT_NE(refused.status().message().find(says), std::string::npos) << refused.status().message();
+    EXPECT_NE(refused.status().message().find("fuse-add_rms_norm=on"), std::string::npos)
+        << "a lever that there is: " << refused.status().message();
+  }
+  wanted_.progress = nullptr;
+  const auto gpu_only = parse_lever("fuse-linear_add=on");
+  EXPECT_NE(gpu_only.status().message().find(
+                "linear_add fuses nothing on cpu; the fusions there are fuse-add_rms_norm"),
+            std::string::npos)
+      << gpu_only.status().message();
   for (const char* wrong :
        {"kv", "kv=", "=q8", "kv=q3", "threads=0", "threads=2x", "colour=red", "fuse-linear=on",
         "fuse-add_rms_norm=maybe", "prefill-chunk=99999999999999999999"}) {

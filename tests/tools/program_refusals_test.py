@@ -9,6 +9,8 @@ import pathlib
 import struct
 import subprocess
 import sys
+import tempfile
+import time
 import unittest
 
 from program import DONE, FAILED, RIDGE, WRONG, Runs
@@ -155,6 +157,20 @@ class Refusals(Runs):
         entry = json.loads(self.ends(DONE, "", "inspect", self.synthetic("long.gguf", template=template), "--json").stdout)["metadata"]
         self.assertEqual((entry["tokenizer.chat_template"]["value"], entry["tokenizer.chat_template"]["cut"]), ("x" * 199 + "…", True))
         self.assertNotIn("cut", entry["general.architecture"])
+
+    def test_a_lever_that_changes_nothing_is_refused_before_anything_is_measured(self):
+        with tempfile.TemporaryDirectory() as cache:
+            env = {k: v for k, v in os.environ.items() if k not in ("RIDGE_MACHINE", "RIDGE_ADVICE")} | {"XDG_CACHE_HOME": cache}
+            for lever, says in (("fuse-linear_add=on", "linear_add fuses nothing on cpu; the fusions there are fuse-add_rms_norm"),
+                                ("colour=red", "no lever is called 'colour'"), ("kv=f16", "lever kv=f16 is how the workload runs already"),
+                                ("prefill-chunk=4096", "lever prefill-chunk=4096 changes nothing")):
+                begin = time.monotonic()
+                run = self.ends(WRONG, says, "advise", self.model, "--lever", lever, env=env)
+                self.assertLess(time.monotonic() - begin, 5, "what is refused took a measurement")
+                self.assertEqual((run.stdout, len(run.stderr.splitlines())), ("", 1), run.stderr)
+                if lever in ("kv=f16", "prefill-chunk=4096"):
+                    self.assertIn("here there are activations=", run.stderr)
+            self.assertFalse([f for f in pathlib.Path(cache).rglob("*.json") if f.is_file()])
 
 
 if __name__ == "__main__":
