@@ -42,10 +42,17 @@ std::string shortened(std::string_view s, bool* cut) {
   return std::string(s.substr(0, end)) + "…";
 }
 
-/// JSON has no numbers that are not finite: they are their names. An f32 is the shortest number that reads
-/// back as it.
-Json number_json(double value, const std::string& as_text) {
-  return std::isfinite(value) ? Json::parse(as_text, nullptr, false) : Json(as_text);
+/// JSON's numbers are doubles: an f32 is the one with the same shortest digits, 0.1 and not
+/// 0.10000000149011612.
+double json_number(double v) {
+  return v;
+}
+double json_number(float v) {
+  char digits[32];
+  const auto end = std::to_chars(digits, digits + sizeof digits, v).ptr;
+  double same = 0;
+  std::from_chars(digits, end, same);
+  return same;
 }
 
 Json value_json(const GgufValue& value, bool* cut) {
@@ -53,13 +60,11 @@ Json value_json(const GgufValue& value, bool* cut) {
       [&](const auto& v) -> Json {
         using T = std::decay_t<decltype(v)>;
         if constexpr (std::is_same_v<T, std::string_view>) return shortened(v, cut);
-        if constexpr (std::is_same_v<T, float>) {
-          char digits[32];
-          const auto end = std::to_chars(digits, digits + sizeof digits, v).ptr;
-          return number_json(static_cast<double>(v), std::string(digits, end));
-        }
-        if constexpr (std::is_same_v<T, double>) return number_json(v, text(v));
-        if constexpr (!std::is_same_v<T, std::string_view>) return Json(v);
+        // What is not finite is no number in JSON, but its name.
+        if constexpr (std::is_floating_point_v<T>)
+          return std::isfinite(v) ? Json(json_number(v)) : Json(text(v));
+        else if constexpr (!std::is_same_v<T, std::string_view>)
+          return Json(v);
       },
       value);
 }
