@@ -2,9 +2,11 @@
 import fcntl
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -45,6 +47,18 @@ class Runs(unittest.TestCase):
 
     def ridge(self, *arguments, **more):
         return subprocess.run([RIDGE, *arguments], capture_output=True, text=True, timeout=100, **{"input": "", **more})
+
+    def control_c(self, command, after):
+        """Runs a command and presses Ctrl-C `after` seconds later: exit code, output, what it said, and the seconds it then took;
+        or None if it had ended before."""
+        with subprocess.Popen([RIDGE, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+            time.sleep(after)
+            if run.poll() is not None:
+                return None
+            begin = time.monotonic()
+            run.send_signal(signal.SIGINT)
+            out, said = run.communicate(timeout=100)
+            return run.returncode, out, said, time.monotonic() - begin
 
     def ends(self, code, says, *arguments, **more):
         run = self.ridge(*arguments, **more)

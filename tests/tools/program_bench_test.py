@@ -5,7 +5,6 @@ usage: program_bench_test.py RIDGE
 """
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -66,15 +65,10 @@ class Bench(Runs):
     def test_control_c_ends_a_bench_while_its_operands_are_made(self):
         # 600 million random numbers in blocks: many seconds.
         command = self.bench("--op", "embedding", "--shape", "1,600000,1024", "--dtype", "w=q4_k")
-        with subprocess.Popen([RIDGE, *command],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
-            time.sleep(1)
-            self.assertIsNone(run.poll(), "it was done before it could be interrupted")
-            begin = time.monotonic()
-            run.send_signal(signal.SIGINT)
-            out, _ = run.communicate(timeout=100)
-            took = time.monotonic() - begin
-        self.assertEqual((run.returncode, out), (INTERRUPTED, b""))
+        ended = self.control_c(command, 1)
+        self.assertIsNotNone(ended, "it was done before it could be interrupted")
+        code, out, _, took = ended
+        self.assertEqual((code, out), (INTERRUPTED, ""))
         self.assertLess(took, 4, "its operands were made to their end")
 
     def test_what_is_refused_is_refused_before_the_machine_is_measured(self):

@@ -110,10 +110,6 @@ class Program(Runs):
         self.assertEqual((one["workload"]["prompt_tokens"], one["workload"]["output_tokens"]), (one["prompt_tokens"], 3))
         chat = self.ridge("run", self.model, "-n", "2", "--json", input="one\n\ntwo\n").stdout.splitlines()
         self.assertEqual([json.loads(line)["workload"]["output_tokens"] for line in chat], [2, 2])
-        compared = json.loads(self.ridge("run", self.model, "-p", "hi", "--activations", "f32", "--compare", "isa=scalar", "",
-                                         "--json").stdout)
-        self.assertIsNone(compared["first"])
-        self.assertGreater(compared["outputs"], 10)
 
     def test_stages_begin_with_tokenize_and_sum_to_end_to_end(self):
         profile = json.loads(self.ridge("profile", self.model, "-p", "some words to tokenize", "--output-tokens", "4", "--batch", "2",
@@ -127,11 +123,6 @@ class Program(Runs):
             self.assertEqual({s["stage"] for s in spans}, {"tokenize", "queue", "prefill", "decode round", "sampling"})
             whole = max(s["begin_us"] + s["us"] for s in spans) - min(s["begin_us"] for s in spans)
             self.assertAlmostEqual(sum(s["us"] for s in spans), whole, delta=1 + 1e-6 * whole)
-
-    def test_compare_asks_the_model_what_run_asks_it(self):
-        run = json.loads(self.ridge("run", self.model, "-p", "hi", "-n", "1", "--json").stdout)
-        compared = json.loads(self.ridge("run", self.model, "-p", "hi", "--compare", "isa=scalar", "", "--json").stdout)
-        self.assertEqual(compared["prompt_tokens"], run["prompt_tokens"])
 
     def test_a_chat_outlives_a_line_that_cannot_be_answered(self):
         run = self.ends(WRONG, "line 2", "run", self.model, "-n", "2", "--json", input="one\n" + "a" * 9000 + "\nthree\n")
@@ -212,15 +203,10 @@ class Program(Runs):
     def test_control_c_ends_a_long_prompt_between_two_operators(self):
         # One chunk of 7,000 tokens: seconds of work, in calls of milliseconds.
         model = self.synthetic("larger.gguf", layers=24, hidden=512, inner=1536, heads=8)
-        with subprocess.Popen([RIDGE, "run", model, "--raw", "-p", "a" * 7000, "--prefill-tokens", "8192", "-n", "1"],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
-            time.sleep(1.5)
-            self.assertIsNone(run.poll(), "it was done before it could be interrupted")
-            begin = time.monotonic()
-            run.send_signal(signal.SIGINT)
-            out, _ = run.communicate(timeout=100)
-            took = time.monotonic() - begin
-        self.assertEqual((run.returncode, out), (INTERRUPTED, b""))
+        ended = self.control_c(("run", model, "--raw", "-p", "a" * 7000, "--prefill-tokens", "8192", "-n", "1"), 1.5)
+        self.assertIsNotNone(ended, "it was done before it could be interrupted")
+        code, out, _, took = ended
+        self.assertEqual((code, out), (INTERRUPTED, ""))
         self.assertLess(took, 1, "seconds remained of the chunk")
         print(f"Ctrl-C in a long prompt: {1e3 * took:.0f} ms")
 
@@ -269,18 +255,14 @@ class Program(Runs):
         for command in commands:
             # Early and late: while it reads, and while it works.
             for after in (0.3, 1):
-                with subprocess.Popen([RIDGE, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
-                    time.sleep(after)
-                    if run.poll() is not None:  # it was faster: nothing to interrupt
-                        self.assertEqual(command[0], "inspect", command)
-                        continue
-                    begin = time.monotonic()
-                    run.send_signal(signal.SIGINT)
-                    _, said = run.communicate(timeout=100)
-                    took = time.monotonic() - begin
-                if command[0] == "inspect" and run.returncode == DONE:  # it ended in that instant
+                ended = self.control_c(command, after)
+                if ended is None:  # it was faster: nothing to interrupt
+                    self.assertEqual(command[0], "inspect", command)
                     continue
-                self.assertEqual(run.returncode, INTERRUPTED, (command, after, said))
+                code, _, said, took = ended
+                if command[0] == "inspect" and code == DONE:  # it ended in that instant
+                    continue
+                self.assertEqual(code, INTERRUPTED, (command, after, said))
                 self.assertLess(took, 5, command)
         self.assertFalse(os.path.exists(os.path.join(self.folder.name, "unfinished.json")))
 
@@ -348,12 +330,6 @@ class Program(Runs):
             self.assertTrue(path(XDG_CACHE_HOME="relative", HOME=cache).startswith(cache + "/.cache/ridge/"))
             self.assertIn(path()[:1], ("", "/"))
             self.assertEqual(os.listdir(work), [])
-
-    def test_compare_beyond_the_bound_is_a_failure(self):
-        compare = ("run", self.model, "-p", "hi", "--compare", "activations=f32", "activations=int8", "--json")
-        run = self.ends(FAILED, "beyond --bound 1e-06", *compare, "--bound", "1e-6")
-        self.assertIsNotNone(json.loads(run.stdout)["first"])
-        self.ends(DONE, "", *compare, "--bound", "10")
 
     def test_an_operator_without_a_kernel_here_is_said_to_have_none(self):
         bench = ("bench", "--machine", self.machine(), "--seconds", "0.01", "--op")
