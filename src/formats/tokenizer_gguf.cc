@@ -1,5 +1,7 @@
 #include "formats/tokenizer_gguf.h"
 
+#include "base/log.h"
+
 namespace ridge {
 namespace {
 
@@ -71,6 +73,8 @@ Result<Tokenizer> load_tokenizer(const GgufFile& file, const TokenizerOptions& o
   if (!spec.ok()) return spec.status().within(file.path());
   auto tokenizer = Tokenizer::make(spec.take(), options);
   if (!tokenizer.ok()) return tokenizer.status().within(file.path());
+  log(LogLevel::kInfo, file.path(), ": tokenizer of ", tokenizer->vocab(), " tokens, hash ",
+      tokenizer->hash());
   return tokenizer;
 }
 

@@ -170,7 +170,7 @@ TEST(Profile, A2_attention_work_does_not_depend_on_the_chunks_it_came_in) {
   }
 }
 
-TEST(Profile, tokens_of_earlier_chunks_are_context_and_not_work) {
+TEST(Profile, A27_tokens_of_earlier_chunks_are_context_and_not_work) {
   // 1,024 tokens of which a step finds 1,008 in the cache: it computes 16.
   const Profile p = profile_of({request(random_prompt(1024, 1), 1)}, 1008, 0, flat_machine(1e10, 1e11),
                                ActivationFormat::kInt8, 1040);

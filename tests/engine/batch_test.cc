@@ -2,6 +2,7 @@
 // that happens to be there.
 
 #include "engine/generate.h"
+#include "ops/attention_prefill/attention_prefill.h"
 #include "sanitized.h"
 
 namespace ridge {
@@ -65,6 +66,46 @@ TEST_P(Batch, K16_chunks_of_1_7_64_and_all_give_the_same_logits) {
   make_alone(tiny);
   for (const int64_t chunk : {1, 7, 64, 512})
     expect_as_alone(tiny, options(chunk, 64, 5), 0, text("chunks of ", chunk));
+}
+
+/// Keys and values of the only sequence as each layer's attention last saw them: bytes, by key and head.
+struct CacheBytes final : StepObserver {
+  std::map<std::string, std::vector<std::byte>> of;
+  void on_step(const StepFacts&, const StepPlan&) override {}
+  void on_stage(int64_t, Stage, int64_t, int64_t) override {}
+  bool wants_calls() const override { return true; }
+  void on_call(const StepPlan& plan, size_t index) override {
+    const AnyCall& call = plan.calls()[index].call;
+    if (std::string_view(call.op->name()) != "attention_prefill") return;
+    const auto& a = call.as<AttentionPrefillArgs>();
+    std::vector<std::byte>& bytes = of[call.label];
+    bytes.clear();
+    for (int64_t key = 0; key < a.kv_length.i64(0); ++key)
+      for (int64_t h = 0; h < a.k_pages.dim(1); ++h)
+        for (const Tensor* t : {&a.k_pages, &a.v_pages, &a.k_scale, &a.v_scale}) {
+          if (!*t) continue;
+          const int64_t page_size = a.k_pages.dim(2), page = a.page_table.i64(0, key / page_size),
+                        width = dtype_block_bytes(t->dtype);
+          const std::byte* row = t->as<std::byte>() + t->offset(page, h, key % page_size, 0) * width;
+          bytes.insert(bytes.end(), row, row + (t->rank() == 4 ? t->dim(3) : 1) * width);
+        }
+  }
+};
+
+TEST_P(Batch, K16_chunks_leave_the_same_bytes_in_the_cache) {
+  TinyModel tiny(spec());
+  const Request r = request(random_prompt(150, 5), 1);
+  const auto cache_of = [&](int64_t chunk, int64_t page) {
+    CacheBytes cache;
+    const auto engine = engine_for(tiny, options(chunk, page));
+    engine->set_observer(&cache);
+    generate(*engine, {r});
+    return cache.of;
+  };
+  const auto whole = cache_of(512, 64);
+  ASSERT_EQ(whole.size(), 2u) << "layers";
+  for (const auto& [label, bytes] : whole) EXPECT_GT(bytes.size(), 150u * 2 * 32 * 2) << label;
+  for (const int64_t chunk : {1, 7, 64}) EXPECT_TRUE(cache_of(chunk, 16) == whole) << "chunks of " << chunk;
 }
 
 TEST_P(Batch, K21_pages_of_1_16_and_64_and_mates_give_the_same_logits) {
@@ -187,6 +228,19 @@ TEST(Sampling, K32_a_seeded_answer_is_the_same_alone_and_as_the_last_of_eight) {
   mates.push_back(mine);
   const auto together = generate(*engine_for(tiny, o), mates);
   expect_same(together.back(), alone, "last of eight");
+}
+
+TEST(Sampling, K32_an_answer_that_was_put_back_draws_the_same_tokens) {
+  TinyModel tiny;
+  EngineOptions o;
+  o.kv.context = 64, o.kv.page_size = 8, o.kv.pages = 8, o.prefill_tokens = 8, o.max_sequences = 4;
+  // Six prompts of 7 pages each hold pages of each other: all but one give theirs back and begin anew.
+  std::vector<Request> requests;
+  for (uint64_t i = 0; i < 6; ++i) requests.push_back(request(random_prompt(50, i), 6, drawing(i)));
+  const auto answers = generate(*engine_for(tiny, o), requests);
+  o.max_sequences = 1, o.prefill_tokens = 512;
+  for (size_t i = 0; i < requests.size(); ++i)
+    expect_same(answers[i], generate(*engine_for(tiny, o), {requests[i]}).at(0), text("request ", i));
 }
 
 TEST(Sampling, K32_seeds_and_positions_draw_differently) {

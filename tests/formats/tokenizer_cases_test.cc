@@ -179,6 +179,11 @@ TEST(Tokenizer, I24_lstrip_rstrip_and_single_word) {
   EXPECT_EQ(encode(true, true, false, "x \u3000[tool]\u00a0y"), "x#y");
   EXPECT_EQ(encode(true, true, false, "[tool]  [tool]"), "##");
   EXPECT_EQ(encode(false, false, true, "x[tool] [tool]\u00e9 [tool]"), "x[tool] [tool]\u00e9 #");
+  // A word of its own is judged before blanks are taken along: all eight choices.
+  const std::string_view both = "x[tool] [tool]\u00e9 [tool] \ty";
+  EXPECT_EQ(encode(true, false, true, both), "x[tool] [tool]\u00e9# \ty");
+  EXPECT_EQ(encode(false, true, true, both), "x[tool] [tool]\u00e9 #y");
+  EXPECT_EQ(encode(true, true, true, both), "x[tool] [tool]\u00e9#y");
   EXPECT_EQ(encode(false, false, true, "-[tool]-"), "-#-");
 }
 

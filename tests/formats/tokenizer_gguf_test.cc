@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/log.h"
 #include "formats/gguf_writer.h"
 #include "formats/tokenizer_checks.h"
 
@@ -47,6 +48,19 @@ TEST(TokenizerGguf, a_file_gives_the_tokenizer_of_its_spec) {
   }
 }
 
+TEST(TokenizerGguf, I23_which_tokenizer_it_is_stands_in_the_log) {
+  std::vector<std::string> lines;
+  set_log_level(LogLevel::kInfo);
+  set_log_sink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
+  const auto bpe = loaded(written(small_bpe("smollm"))), spm = loaded(written(small_spm()));
+  set_log_sink(nullptr);
+  set_log_level(LogLevel::kWarning);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_NE(lines[0].find(bpe->hash()), std::string::npos) << lines[0];
+  EXPECT_NE(lines[1].find(spm->hash()), std::string::npos) << lines[1];
+  EXPECT_NE(bpe->hash(), spm->hash());
+}
+
 TEST(TokenizerGguf, flags_of_the_file_are_followed) {
   GgufWriter w = written(small_spm());
   w.add_bool("tokenizer.ggml.add_bos_token", false);
@@ -77,6 +91,25 @@ TEST(TokenizerGguf, I9_a_contradictory_file_is_refused_by_name) {
   GgufWriter negative = written(small_bpe());
   negative.add_i32("tokenizer.ggml.padding_token_id", -5);
   refuses(negative, Code::kCorrupt, {"padding_token_id", "-5"});
+}
+
+TEST(TokenizerGguf, I7_a_list_of_another_type_is_refused_when_it_is_loaded_with_key_and_both_types) {
+  const std::vector<float> floats = {1, 2};
+  const std::vector<int32_t> integers = {1, 2};
+  GgufWriter tokens, merges, scores;
+  tokens.add_string("tokenizer.ggml.model", "llama"), tokens.add_f32_array("tokenizer.ggml.tokens", floats);
+  refuses(tokens, Code::kCorrupt,
+          {"small.gguf", "'tokenizer.ggml.tokens' is array of f32", "array of string"});
+  TokenizerSpec spec = small_bpe("smollm");
+  spec.merges.clear();
+  merges = written(spec);
+  merges.add_i32_array("tokenizer.ggml.merges", integers);
+  refuses(merges, Code::kCorrupt, {"'tokenizer.ggml.merges' is array of i32", "array of string"});
+  spec = small_spm();
+  spec.scores.clear();
+  scores = written(spec);
+  scores.add_i32_array("tokenizer.ggml.scores", integers);
+  refuses(scores, Code::kCorrupt, {"'tokenizer.ggml.scores' is array of i32", "array of f32"});
 }
 
 TEST(TokenizerGguf, I11_a_missing_or_unknown_pre_tokenizer_is_refused_with_the_remedy) {

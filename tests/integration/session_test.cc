@@ -218,7 +218,7 @@ TEST_F(Sessions, a_chat_is_answered_and_ends_at_an_end_token_or_the_limit) {
   EXPECT_TRUE(a.finish == Finish::kLength ? a.tokens.size() == 12 : a.tokens.back() == 256);
 }
 
-TEST_F(Sessions, memory_held_is_what_was_planned_item_by_item) {
+TEST_F(Sessions, A13_memory_held_is_what_was_planned_item_by_item_in_whole_pages) {
   const auto s = opened();
   Request r;
   r.prompt = {1, 2, 3, 4, 5}, r.max_new_tokens = 70;
@@ -233,6 +233,12 @@ TEST_F(Sessions, memory_held_is_what_was_planned_item_by_item) {
     }
   }
   EXPECT_EQ(report->page_bytes * report->pages, s->engine().kv().bytes());
+  // 2 layers of K and V of 2 heads of 32 in f16, 64 tokens a page; and the sum is that of its lines.
+  EXPECT_EQ(report->page_bytes, 64 * 2 * 2 * 2 * 32 * 2);
+  int64_t sum = 0;
+  for (const MemoryItem& i : report->items)
+    if (i.what.find("of the host") == std::string::npos) sum += i.held;
+  EXPECT_EQ(sum, report->held);
   // 64 tokens a page: two pages from the 65th on, which is in the cache at the step that takes the second.
   EXPECT_EQ(report->pages_used, 2);
   EXPECT_EQ(report->tail_tokens, 2 * 64 - 65);

@@ -26,11 +26,15 @@ TEST(Statistics, A28_the_first_run_is_shown_apart_and_in_no_other_figure) {
   EXPECT_EQ(runs_of({}).first, 0);
 }
 
-TEST(Statistics, p99_is_the_990th_of_a_thousand) {
+TEST(Statistics, A29_p99_is_the_990th_of_a_thousand_and_stands_beside_the_mean) {
   std::vector<double> v(980, 50.0);
   v.insert(v.end(), 20, 2050.0);
   EXPECT_EQ(percentile(v, 0.5), 50);
   EXPECT_EQ(percentile(v, 0.99), 2050);
+  TokenTimes times;
+  for (const double ms : v) times.us.push_back(ms * 1e3);
+  EXPECT_DOUBLE_EQ(times.mean_us(), 90e3);
+  EXPECT_EQ(times.p99_text(), "P99 2050.00 ms");
   std::vector<double> ranks(1000);
   for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<double>(i + 1);
   EXPECT_EQ(percentile(ranks, 0.99), 990);
@@ -52,10 +56,18 @@ TEST(Statistics, A30_a_p99_of_fewer_than_299_values_is_not_estimable) {
   EXPECT_EQ(times.p99_text(), "P99 2050.00 ms");
 }
 
-TEST(Statistics, one_slow_call_leaves_the_median_where_it_was) {
+TEST(Statistics, A32_one_slow_call_leaves_the_median_where_it_was_and_is_shown) {
   std::vector<double> v(49, 0.7);
   v.push_back(4145.7);
   EXPECT_EQ(median(v), 0.7);
+  EXPECT_EQ(percentile(v, 0.5), 0.7);
+  double sum = 0;
+  for (const double ms : v) sum += ms;
+  EXPECT_NEAR(sum / 50, 83.6, 0.01);  // a rate of this would be 120 times too low
+  v.insert(v.begin(), 9.0);           // the first run, which is apart
+  const Runs r = runs_of(v);
+  EXPECT_EQ(r.value, 0.7);
+  EXPECT_EQ(r.most, 4145.7);
 }
 
 TEST(Statistics, binomial_tails_by_hand) {

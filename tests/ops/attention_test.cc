@@ -1,6 +1,7 @@
 // What attention computes on caches whose unused memory is poisoned, in every kv format and on every
 // instruction set.
 
+#include "ops/kv_write/kv_write.h"
 #include "ops/paged_cache.h"
 #include "sanitized.h"
 
@@ -46,22 +47,23 @@ TEST(AttentionPrefill, K13_never_reads_the_tail_of_a_page) {
 }
 
 TEST(AttentionPrefill, K14_gives_rows_without_keys_zeros_and_minus_infinity) {
-  for (const Isa isa : isas()) {
-    PagedCache cache({4, 1, 16, 4, 6, 3});
-    cache.poison();
-    for (int64_t s : {2, 3}) {
-      cache.place(s, 7);
-      for (int64_t i = 0; i < 7; ++i) cache.set(s, i, 0, 1);
+  for (const Isa isa : isas())
+    for (const DType type : kv_types()) {
+      PagedCache cache({4, 1, 16, 4, 6, 3, type, type});
+      cache.poison();
+      for (int64_t s : {2, 3}) {
+        cache.place(s, 7);
+        for (int64_t i = 0; i < 7; ++i) cache.set(s, i, 0, 1);
+      }
+      Cpu cpu(isa);
+      Rows rows(10, 2, 16);  // the last two rows are no sequence's
+      ASSERT_TRUE(prefill(cpu, cache, rows, {0, 0, 5, 5, 8}).ok());
+      for (int64_t i = 0; i < 5; ++i) expect_flat(rows, i, 0, 0);
+      for (int64_t i = 0; i < 3; ++i) expect_flat(rows, 5 + i, 5 + i, 1e-6);
+      for (size_t i = 8 * 2 * 16; i < rows.o.size(); ++i)
+        EXPECT_TRUE(std::isnan(rows.o[i])) << "row of nobody written";
+      EXPECT_TRUE(std::isnan(rows.lse[16]));
     }
-    Cpu cpu(isa);
-    Rows rows(10, 2, 16);  // the last two rows are no sequence's
-    ASSERT_TRUE(prefill(cpu, cache, rows, {0, 0, 5, 5, 8}).ok());
-    for (int64_t i = 0; i < 5; ++i) expect_flat(rows, i, 0, 0);
-    for (int64_t i = 0; i < 3; ++i) expect_flat(rows, 5 + i, 5 + i, 1e-6);
-    for (size_t i = 8 * 2 * 16; i < rows.o.size(); ++i)
-      EXPECT_TRUE(std::isnan(rows.o[i])) << "row of nobody written";
-    EXPECT_TRUE(std::isnan(rows.lse[16]));
-  }
 }
 
 TEST(AttentionPrefill, a_query_never_sees_later_keys_of_its_own_chunk) {
@@ -147,18 +149,19 @@ INSTANTIATE_TEST_SUITE_P(, AttentionHeads,
                          });
 
 TEST(AttentionDecode, K18_gives_empty_and_padded_sequences_zeros) {
-  for (const Isa isa : isas()) {
-    PagedCache cache({8, 2, 16, 4, 4, 2});
-    cache.poison();
-    cache.place(0, 5), cache.place(3, 1);
-    for (int64_t i = 0; i < 5; ++i) cache.set(0, i, 0, 1);
-    cache.set(3, 0, 0, 1);
-    Cpu cpu(isa);
-    Rows rows(8, 4, 16);
-    ASSERT_TRUE(decode(cpu, cache, rows).ok());
-    const std::vector<int64_t> lengths = {5, 0, 0, 1, 0, 0, 0, 0};
-    for (int64_t s = 0; s < 8; ++s) expect_flat(rows, s, lengths[static_cast<size_t>(s)], 1e-6);
-  }
+  for (const Isa isa : isas())
+    for (const DType type : kv_types()) {
+      PagedCache cache({8, 2, 16, 4, 4, 2, type, type});
+      cache.poison();
+      cache.place(0, 5), cache.place(3, 1);
+      for (int64_t i = 0; i < 5; ++i) cache.set(0, i, 0, 1);
+      cache.set(3, 0, 0, 1);
+      Cpu cpu(isa);
+      Rows rows(8, 4, 16);
+      ASSERT_TRUE(decode(cpu, cache, rows).ok());
+      const std::vector<int64_t> lengths = {5, 0, 0, 1, 0, 0, 0, 0};
+      for (int64_t s = 0; s < 8; ++s) expect_flat(rows, s, lengths[static_cast<size_t>(s)], 1e-6);
+    }
 }
 
 TEST(AttentionDecode, K18_merging_a_split_without_weight_leaves_the_bits_of_the_others) {
@@ -195,9 +198,19 @@ TEST(AttentionDecode, K22_keeps_every_pair_of_kv_formats_apart_over_300_steps) {
       PagedCache cache({1, 1, 128, 16, 20, 20, k_type, v_type});
       cache.poison();
       cache.place(0, 300);
+      // Every instruction set writes a step of its own, and each reads what the others wrote.
+      std::vector<float> key(128, 0.0f), value(128, 0.3f);
       for (int64_t n = 1; n <= 300; ++n) {
-        cache.set(0, n - 1, 0, 0.3);
         cache.set_length(0, n);
+        KvWriteArgs w;
+        w.k = Tensor(key.data(), {1, 1, 128}), w.v = Tensor(value.data(), {1, 1, 128});
+        PagedAttention pages;
+        cache.attach(&pages);
+        w.k_pages = pages.k_pages, w.v_pages = pages.v_pages, w.k_scale = pages.k_scale,
+        w.v_scale = pages.v_scale;
+        std::vector<int64_t> slot = {cache.slot(0, n - 1)};
+        w.slots = Tensor(slot.data(), {1});
+        ASSERT_TRUE(cpus[static_cast<size_t>(n) % cpus.size()].call(w).ok());
         if (kSanitized && n % 13 != 1) continue;
         for (Cpu& cpu : cpus) {
           Rows rows(1, 2, 128);

@@ -11,6 +11,7 @@
 
 #include "base/random.h"
 #include "kernels/rows16/rows16.h"
+#include "kernels/rows16/unpack.h"
 #include "ops/embedding/embedding.h"
 #include "ops/linear/linear.h"
 #include "ops/operator_call.h"
@@ -83,6 +84,16 @@ TEST(Rows16, every_packed_row_decodes_to_the_values_of_the_file) {
           ASSERT_EQ(row[static_cast<size_t>(c)], static_cast<float>(w.file.f64(r, c)))
               << dtype_name(dtype) << " " << r << " " << c;
       }
+    }
+}
+
+TEST(Rows16, unpacking_gives_back_the_bytes_of_the_file) {
+  for (const DType dtype : kTypes)
+    for (const int64_t columns : {256, 512, 768}) {
+      const Weights w(dtype, 19, columns, 3);
+      std::vector<uint8_t> back(w.raw.size(), 0xA5);
+      rows16::unpack(w.packed, back.data());
+      EXPECT_EQ(back, w.raw) << dtype_name(dtype) << " " << columns;
     }
 }
 
@@ -249,17 +260,28 @@ TEST(Linear, K4_rows_of_x_and_y_further_apart_than_31_bits_are_found) {
 }
 
 TEST(Linear, K1_a_tile_wider_than_the_matrix_writes_no_further) {
-  std::vector<bf16> ones(33 * 127, to_bf16(1)), w_ones(129 * 127, to_bf16(1));
-  Weights w(kBF16, 129, 127, 1);
-  std::memcpy(w.raw.data(), w_ones.data(), w.raw.size());
-  rows16::pack(w.file, *w.packed.layout, w.memory.data(), 0, 129);
-  std::vector<float> y(33 * 192, -5);
-  LinearArgs a;
-  a.x = Tensor(ones.data(), {33, 127}), a.y = Tensor(y.data(), {33, 129}), a.w = w.packed;
-  a.y.strides[0] = 192;
-  Team cpu(2);
-  ASSERT_TRUE(linear(*cpu.stream, a).ok());
-  for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], i % 192 < 129 ? 127 : -5) << i;
+  for (const Isa isa : tests::isas())
+    for (const DType dtype : {kF32, kF16, kBF16})
+      for (const DType x_dtype : {kF32, kBF16})
+        for (const int64_t out : {127, 128, 129}) {
+          std::vector<float> ones(33 * 127, 1);
+          std::vector<bf16> narrow(33 * 127, to_bf16(1));
+          Weights w(dtype, out, 127, 1);
+          for (int64_t r = 0; r < out; ++r)
+            for (int64_t k = 0; k < 127; ++k) w.file.set(1, r, k);
+          rows16::pack(w.file, *w.packed.layout, w.memory.data(), 0, out);
+          std::vector<float> y(33 * 192, -5);
+          LinearArgs a;
+          a.x = x_dtype == kF32 ? Tensor(ones.data(), {33, 127}) : Tensor(narrow.data(), {33, 127});
+          a.y = Tensor(y.data(), {33, out}), a.w = w.packed;
+          a.y.strides[0] = 192;
+          Team cpu(2, isa);
+          ASSERT_TRUE(linear(*cpu.stream, a).ok());
+          for (size_t i = 0; i < y.size(); ++i)
+            ASSERT_EQ(y[i], static_cast<int64_t>(i % 192) < out ? 127 : -5)
+                << i << " of " << out << ", w " << dtype_name(dtype) << ", x " << dtype_name(x_dtype) << ", "
+                << isa_name(isa);
+        }
 }
 
 TEST(Linear, residual_may_be_the_output) {

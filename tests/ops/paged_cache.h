@@ -93,6 +93,11 @@ class PagedCache {
       }
     }
   }
+  /// Of key `index` of a sequence, as kv_write takes it.
+  int64_t slot(int64_t sequence, int64_t index) const {
+    const int64_t page = table_[static_cast<size_t>(sequence * shape_.max_pages + index / shape_.page_size)];
+    return page * shape_.page_size + index % shape_.page_size;
+  }
   void attach(PagedAttention* a) {
     a->k_pages = k_, a->v_pages = v_, a->k_scale = k_scale_, a->v_scale = v_scale_;
     a->page_table = Tensor(table_.data(), {shape_.sequences, shape_.max_pages});

@@ -3,13 +3,16 @@
 
 #include "ops/add/add.h"
 #include "ops/add_rms_norm/add_rms_norm.h"
+#include "ops/cast/cast.h"
 #include "ops/embedding/embedding.h"
 #include "ops/gather_rows/gather_rows.h"
 #include "ops/gelu_mul/gelu_mul.h"
+#include "ops/kv_write/kv_write.h"
 #include "ops/paged_cache.h"
 #include "ops/quantize_rows/quantize_rows.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/rope/rope.h"
+#include "ops/sample/sample.h"
 #include "ops/silu_mul/silu_mul.h"
 
 namespace ridge {
@@ -162,6 +165,11 @@ TEST(Rows, K24_other_operators_by_row_find_them_too) {
       y.expect(0, 60, 1e-4);
     }
     {
+      const FarRows x(kF32, 1.5, -2), y(kBF16, NAN, NAN);
+      ASSERT_TRUE(cpu.call(CastArgs{y.rows(), x.rows()}).ok());
+      y.expect(1.5, -2);
+    }
+    {
       std::vector<float> table(2 * 64, 5.0f);
       std::fill_n(table.begin() + 64, 64, 7.0f);
       std::vector<int64_t> ids = {1, 0};
@@ -182,6 +190,60 @@ TEST(Rows, K24_other_operators_by_row_find_them_too) {
       r.positions = Tensor(positions.data(), {2}), r.frequencies = Tensor(frequencies.data(), {32});
       ASSERT_TRUE(cpu.call(r).ok());
       x.expect(3, -4, 1e-5);
+    }
+  }
+}
+
+TEST(Rows, K24_attention_the_cache_and_the_sampler_find_them_as_well) {
+  for (const Isa isa : isas()) {
+    Cpu cpu(isa);
+    {
+      // Keys and values of two tokens into one page; then both queries over them: the mean of 2 and 6.
+      const FarRows k(kF32, 0, 0), v(kF32, 2, 6), q(kF32, 0, 0), o(kF32, NAN, NAN);
+      std::vector<float> k_page(2 * 64, NAN), v_page(2 * 64, NAN), lse(2);
+      std::vector<int64_t> slots = {1, 0}, lengths = {2, 2}, query_start = {0, 1, 2};
+      std::vector<int32_t> table = {0, 0};
+      const auto heads = [](const Tensor& rows) {
+        Tensor t(rows.data, rows.dtype, {2, 1, 64});
+        t.strides[0] = rows.stride(0);
+        return t;
+      };
+      KvWriteArgs w;
+      w.k = heads(k.rows()), w.v = heads(v.rows()), w.slots = Tensor(slots.data(), {2});
+      w.k_pages = Tensor(k_page.data(), {1, 1, 2, 64}), w.v_pages = Tensor(v_page.data(), {1, 1, 2, 64});
+      ASSERT_TRUE(cpu.call(w).ok());
+      EXPECT_EQ(v_page[0], 6);
+      EXPECT_EQ(v_page[64], 2);
+      const auto attach = [&](PagedAttention& a) {
+        a.q = heads(q.rows()), a.o = heads(o.rows()), a.k_pages = w.k_pages, a.v_pages = w.v_pages,
+        a.scale = 1;
+        a.page_table = Tensor(table.data(), {2, 1}), a.kv_length = Tensor(lengths.data(), {2});
+      };
+      AttentionDecodeArgs d;
+      attach(d);
+      ASSERT_TRUE(cpu.call(d).ok());
+      o.expect(4, 4);
+      const FarRows again(kF32, NAN, NAN);
+      AttentionPrefillArgs p;
+      attach(p);
+      p.o = heads(again.rows()), p.query_start = Tensor(query_start.data(), {3});
+      ASSERT_TRUE(cpu.call(p).ok());
+      again.expect(4, 4);
+    }
+    {
+      const FarRows logits(kF32, 0, 0);
+      logits.rows().set(5, 0, 40), logits.rows().set(5, 1, 41);
+      std::vector<float> zero(2), one(2, 1.0f), logprob(2);
+      std::vector<int32_t> ids(2), status(2), top_k(2);
+      std::vector<int64_t> seed(2);
+      SampleArgs s;
+      s.ids = Tensor(ids.data(), {2}), s.status = Tensor(status.data(), {2});
+      s.logprob = Tensor(logprob.data(), {2}), s.logits = logits.rows();
+      s.temperature = Tensor(zero.data(), {2}), s.top_k = Tensor(top_k.data(), {2});
+      s.top_p = Tensor(one.data(), {2}), s.min_p = Tensor(zero.data(), {2});
+      s.seed = Tensor(seed.data(), {2}), s.position = Tensor(seed.data(), {2});
+      ASSERT_TRUE(cpu.call(s).ok());
+      EXPECT_EQ(ids, (std::vector<int32_t>{40, 41}));
     }
   }
 }
