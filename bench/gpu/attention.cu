@@ -98,7 +98,7 @@ struct Paged {
     c.groups = kv_heads * ceil_div(heads / kv_heads, rows);
     c.batch = batch(), c.heads = heads, c.kv_heads = kv_heads, c.ratio = heads / kv_heads;
     c.page_count = pages, c.page_size = page_size, c.page_stride = page_size * kv_heads * head_dim,
-    c.slot_stride = slot_stride(), c.head_stride = head_stride(), c.table_stride = table;
+    c.slot_stride = slot_stride(), c.head_stride = head_stride(), c.table_stride = c.max_pages = table;
     c.q_stride = c.out_stride = heads * head_dim;
     c.scale = 1 / std::sqrt(static_cast<float>(head_dim));
     c.whole_pages = page_size % 16 == 0;

@@ -1,93 +1,218 @@
 #pragma once
 // rope_kv_write: turns the query and key heads of each token by its position and writes key and value into
-// the pages. Limit: bandwidth, and below about 100 tokens the launch. A thread has 8 pairs of one head.
+// their slot. Limit: bandwidth; below about 100 tokens the launch. Few tokens: a thread has a pair (or an
+// element beyond the pairs) of one head, whose angle it works out itself. Many: a block has a token, works
+// its angles out once for all heads, and moves four elements at a time. Angles are as exact as rope's, and
+// made before the wait where positions are settled. A slot outside of the pages is skipped, as in kv_write.
 
-#include "base/checked.h"
 #include "device/convert.cuh"
 #include "device/launch.cuh"
 
 namespace ridge::cuda {
 
 template <class T>
-struct RopeKvCall {
-  device::Fresh<T> q_out;              // [tokens, heads, head_dim]; may be q
-  device::Fresh<const T> q;            // [tokens, heads, head_dim]
-  device::Fresh<const T> k, v;         // [tokens, kv_heads, head_dim]
-  device::Fresh<T> k_pages, v_pages;   // pages of [page_size, kv_heads, head_dim] through the strides below
-  const int64_t* positions = nullptr;  // [tokens]; complete before the step
-  const int64_t* slots = nullptr;      // [tokens]: page * page_size + slot; negative: nothing is written
-  const float* turns = nullptr;        // [positions, rotary_dim / 2, 2] cos and sin; read before the wait
-  int64_t tokens = 0, heads = 0, kv_heads = 0, head_dim = 0, rotary_dim = 0;  // rotary_dim: a multiple of 16
-  int64_t q_stride = 0, q_out_stride = 0, k_stride = 0, v_stride = 0;         // elements between tokens
-  int64_t page_size = 0, page_stride = 0, slot_stride = 0, head_stride = 0;   // elements, of the pages
+struct PagesOf {
+  device::Fresh<T> data;
+  int64_t strides[3] = {};  // page, head, slot; elements
+  __device__ T* at(device::Waited waited, int64_t page, int64_t head, int64_t place) const {
+    return data.after(waited) + page * strides[0] + head * strides[1] + place * strides[2];
+  }
 };
 
-/// A row of threads a head: thread i < rotary/16 turns elements 8i … 8i + 7 with their partners rotary/2 on;
-/// the others copy 8 elements each.
-template <class T>
-__global__ __launch_bounds__(256) void rope_kv_write(device::Upstream upstream, RopeKvCall<T> call) {
-  const int per_head = static_cast<int>((call.head_dim - call.rotary_dim) / 8 + call.rotary_dim / 16);
-  const int turning = static_cast<int>(call.rotary_dim / 16), plain = static_cast<int>(call.head_dim / 8);
-  const int turned_heads = static_cast<int>(call.heads + call.kv_heads);
-  const int turned = turned_heads * per_head, all = turned + static_cast<int>(call.kv_heads) * plain;
-  const int item = blockIdx.x * blockDim.x + threadIdx.x;
-  const int64_t token = blockIdx.y + int64_t{blockIdx.z} * gridDim.y;
-  if (token >= call.tokens || item >= all) return;
+template <class K, class V>
+struct RopeKvCall {
+  device::Fresh<float> q;           // [tokens, heads, head_dim], turned in place
+  device::Fresh<const float> k, v;  // [tokens, kv_heads, head_dim]
+  PagesOf<K> k_pages;               // [pages, kv_heads, page_size, head_dim]
+  PagesOf<V> v_pages;
+  const int64_t* slots = nullptr;   // these two are read before the wait where they are settled
+  const void* positions = nullptr;  // i32 or i64
+  const float* frequencies = nullptr;
+  int64_t tokens = 0, heads = 0, kv_heads = 0, head_dim = 0, pairs = 0, page_size = 0, capacity = 0;
+  int64_t q_strides[2] = {}, k_strides[2] = {}, v_strides[2] = {};
+  int64_t slot_stride = 0, position_stride = 0, frequency_stride = 0;
+  bool interleaved = false, wide_positions = false, settled = false;
+  bool quads = false;  // pairs, head_dim, strides and addresses are whole groups of 4 elements
+  float magnitude = 1;
 
-  const bool is_value = item >= turned;
-  const int head = is_value ? (item - turned) / plain : item / per_head;
-  const int part = is_value ? (item - turned) % plain : item % per_head;
-  const bool turns = !is_value && part < turning;
-  const int at = turns || is_value ? part * 8 : static_cast<int>(call.rotary_dim) + (part - turning) * 8;
-  float4 turn[4];  // cos, sin of 8 pairs
-  if (turns) {
-    const float* const table = call.turns + (call.positions[token] * (call.rotary_dim / 2) + at) * 2;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) turn[i] = reinterpret_cast<const float4*>(table)[i];
+  /// The slot of a token; -1 where it has none in the cache.
+  __device__ int64_t slot_of(device::Checks checks, int64_t token) const {
+    const int64_t slot = slots[token * slot_stride];
+    (void)checks.fit(FaultKind::kSlot, token, 0, slot, -1, capacity - 1);
+    return slot >= 0 && slot < capacity ? slot : -1;
   }
-  const bool is_query = !is_value && head < call.heads;
-  const int64_t slot = is_query ? 0 : call.slots[token];
-  upstream.release_next();
-  const auto waited = upstream.wait();
-  if (slot < 0) return;
+  /// Cosine and sine of a pair of a token, times the magnitude.
+  __device__ float2 turn_of(device::Checks checks, int64_t token, int64_t pair) const {
+    const int64_t at = token * position_stride;
+    const double position = wide_positions ? static_cast<double>(static_cast<const int64_t*>(positions)[at])
+                                           : static_cast<double>(static_cast<const int32_t*>(positions)[at]);
+    (void)checks.fit(FaultKind::kPosition, token, 0, static_cast<int64_t>(position), 0, kMostPosition);
+    double sine, cosine;
+    sincos(position * static_cast<double>(frequencies[pair * frequency_stride]), &sine, &cosine);
+    return {static_cast<float>(cosine * magnitude), static_cast<float>(sine * magnitude)};
+  }
+};
 
-  const int64_t kv_head = is_value ? head : head - call.heads;
-  const T* source = is_query   ? call.q.after(waited) + token * call.q_stride + head * call.head_dim
-                    : is_value ? call.v.after(waited) + token * call.v_stride + kv_head * call.head_dim
-                               : call.k.after(waited) + token * call.k_stride + kv_head * call.head_dim;
-  T* const target = is_query ? call.q_out.after(waited) + token * call.q_out_stride + head * call.head_dim
-                             : (is_value ? call.v_pages : call.k_pages).after(waited) +
-                                   slot / call.page_size * call.page_stride +
-                                   slot % call.page_size * call.slot_stride + kv_head * call.head_stride;
-  if (!turns) {
-    *reinterpret_cast<uint4*>(target + at) = *reinterpret_cast<const uint4*>(source + at);
+/// A thread's pair (or element beyond the pairs): where it is in its head and its page, and how it turns.
+struct Turn {
+  int64_t token = 0, first = 0, second = 0, page = 0, place = 0;
+  bool is_pair = false, live = false;
+  float2 turn = {1, 0};
+};
+
+/// Of item i: items < pairs of a token are pairs, the others elements. Reads positions and slots alone.
+template <class K, class V>
+__device__ Turn turn_of(const RopeKvCall<K, V>& call, device::Checks checks, int64_t i, bool is_query,
+                        bool is_value) {
+  const int64_t items = call.head_dim - call.pairs, item = i % items;
+  Turn turn;
+  turn.token = i / items, turn.is_pair = item < call.pairs;
+  turn.first = !turn.is_pair ? call.pairs + item : call.interleaved ? 2 * item : item;
+  turn.second = !turn.is_pair ? turn.first : call.interleaved ? turn.first + 1 : call.pairs + item;
+  const int64_t slot = is_query ? 0 : call.slot_of(checks, turn.token);
+  turn.live = slot >= 0;
+  if (!turn.live) return turn;
+  turn.page = slot / call.page_size, turn.place = slot % call.page_size;
+  if (turn.is_pair && !is_value) turn.turn = call.turn_of(checks, turn.token, item);
+  return turn;
+}
+
+/// Turns and writes one item.
+template <class K, class V>
+__device__ void write_turned(const RopeKvCall<K, V>& call, device::Waited waited, const Turn& turn,
+                             int64_t head, bool is_query, bool is_value) {
+  if (is_value) {
+    const float* const v = call.v.after(waited) + turn.token * call.v_strides[0] + head * call.v_strides[1];
+    V* const to = call.v_pages.at(waited, turn.page, head, turn.place);
+    to[turn.first] = device::from_float<V>(v[turn.first]);
+    if (turn.is_pair) to[turn.second] = device::from_float<V>(v[turn.second]);
     return;
   }
-  const int partner = at + static_cast<int>(call.rotary_dim / 2);
-  float a[8], b[8], x[8], y[8];
-  device::unpack<T>(*reinterpret_cast<const uint4*>(source + at), a);
-  device::unpack<T>(*reinterpret_cast<const uint4*>(source + partner), b);
-#pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    const float c = i & 1 ? turn[i / 2].z : turn[i / 2].x, s = i & 1 ? turn[i / 2].w : turn[i / 2].y;
-    x[i] = a[i] * c - b[i] * s;
-    y[i] = b[i] * c + a[i] * s;
+  float* const q = call.q.after(waited) + turn.token * call.q_strides[0] + head * call.q_strides[1];
+  const float* const from =
+      is_query ? q : call.k.after(waited) + turn.token * call.k_strides[0] + head * call.k_strides[1];
+  float a = from[turn.first], b = from[turn.second];
+  if (turn.is_pair) {
+    const float turned = a * turn.turn.x - b * turn.turn.y;
+    b = b * turn.turn.x + a * turn.turn.y, a = turned;
   }
-  *reinterpret_cast<uint4*>(target + at) = device::pack<T>(x);
-  *reinterpret_cast<uint4*>(target + partner) = device::pack<T>(y);
+  if (is_query) {
+    q[turn.first] = a, q[turn.second] = b;
+  } else {
+    K* const to = call.k_pages.at(waited, turn.page, head, turn.place);
+    to[turn.first] = device::from_float<K>(a);
+    if (turn.is_pair) to[turn.second] = device::from_float<K>(b);
+  }
+}
+
+/// blockIdx.y: query heads, then heads of k, then of v.
+template <class K, class V>
+__global__ __launch_bounds__(128) void rope_kv_write_pairs(device::Upstream upstream, RopeKvCall<K, V> call) {
+  upstream.release_next();
+  if (!call.settled) (void)upstream.wait();
+  const bool is_query = blockIdx.y < call.heads, is_value = blockIdx.y >= call.heads + call.kv_heads;
+  const int64_t head = is_query ? blockIdx.y : blockIdx.y - call.heads - (is_value ? call.kv_heads : 0);
+  const int64_t all = call.tokens * (call.head_dim - call.pairs);
+  int64_t i = int64_t{blockIdx.x} * 128 + threadIdx.x;
+  Turn turn;
+  if (i < all) turn = turn_of(call, upstream, i, is_query, is_value);
+  const auto waited = upstream.wait();
+  while (i < all) {
+    if (turn.live) write_turned(call, waited, turn, head, is_query, is_value);
+    i += int64_t{gridDim.x} * 128;
+    if (i < all) turn = turn_of(call, upstream, i, is_query, is_value);
+  }
 }
 
 template <class T>
-Status launch_rope_kv(cudaStream_t stream, const RopeKvCall<T>& call) {
-  if (call.tokens == 0) return {};
-  const int64_t per_head = (call.head_dim - call.rotary_dim) / 8 + call.rotary_dim / 16;
-  const int64_t items = (call.heads + call.kv_heads) * per_head + call.kv_heads * (call.head_dim / 8);
+__device__ __forceinline__ void store4(T* to, float a, float b, float c, float d) {
+  if constexpr (sizeof(T) == 4)
+    *reinterpret_cast<float4*>(to) = {a, b, c, d};
+  else
+    *reinterpret_cast<uint2*>(to) = {device::pack2<T>(a, b), device::pack2<T>(c, d)};
+}
+
+/// Four pairs from the `pair`-th on, of one head: from `from` to `to`.
+template <class T>
+__device__ __forceinline__ void turn_quad(const float* from, T* to, const float2* turns, int pair, int pairs,
+                                          bool interleaved) {
+  const float4 u = *reinterpret_cast<const float4*>(from + (interleaved ? 2 * pair : pair)),
+               w = *reinterpret_cast<const float4*>(from + (interleaved ? 2 * pair + 4 : pairs + pair));
+  const float a[4] = {u.x, interleaved ? u.z : u.y, interleaved ? w.x : u.z, interleaved ? w.z : u.w},
+              b[4] = {interleaved ? u.y : w.x, interleaved ? u.w : w.y, interleaved ? w.y : w.z, w.w};
+  float x[4], y[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const float2 turn = turns[pair + i];
+    x[i] = a[i] * turn.x - b[i] * turn.y;
+    y[i] = b[i] * turn.x + a[i] * turn.y;
+  }
+  if (interleaved) {
+    store4(to + 2 * pair, x[0], y[0], x[1], y[1]);
+    store4(to + 2 * pair + 4, x[2], y[2], x[3], y[3]);
+  } else {
+    store4(to + pair, x[0], x[1], x[2], x[3]);
+    store4(to + pairs + pair, y[0], y[1], y[2], y[3]);
+  }
+}
+
+/// A quad of a turned head: four pairs, or four elements beyond them.
+template <class T>
+__device__ __forceinline__ void move_quad(const float* from, T* to, const float2* turns, int quad, int pairs,
+                                          bool interleaved) {
+  if (4 * quad < pairs) return turn_quad(from, to, turns, 4 * quad, pairs, interleaved);
+  const float4 u = *reinterpret_cast<const float4*>(from + pairs + 4 * quad);
+  store4(to + pairs + 4 * quad, u.x, u.y, u.z, u.w);
+}
+
+inline constexpr int kTurnsOfBlock = 256;  // pairs, at most
+
+/// A block a token.
+template <class K, class V>
+__global__ __launch_bounds__(128) void rope_kv_write_tokens(device::Upstream upstream,
+                                                            RopeKvCall<K, V> call) {
+  __shared__ float2 turns[kTurnsOfBlock];
+  upstream.release_next();
+  if (!call.settled) (void)upstream.wait();
+  const int64_t token = blockIdx.x, slot = call.slot_of(upstream, token);
+  const int pairs = static_cast<int>(call.pairs), head_dim = static_cast<int>(call.head_dim);
+  for (int i = threadIdx.x; i < pairs; i += 128) turns[i] = call.turn_of(upstream, token, i);
+  __syncthreads();
+  const auto waited = upstream.wait();
+  const int turned = (head_dim - pairs) / 4, plain = head_dim / 4;  // quads of a head
+  const int queries = static_cast<int>(call.heads) * turned, keys = static_cast<int>(call.kv_heads) * turned,
+            values = static_cast<int>(call.kv_heads) * plain;
+  float* const q = call.q.after(waited) + token * call.q_strides[0];
+  for (int i = threadIdx.x; i < queries; i += 128) {
+    float* const row = q + i / turned * call.q_strides[1];
+    move_quad(row, row, turns, i % turned, pairs, call.interleaved);
+  }
+  if (slot < 0) return;
+  const int64_t page = slot / call.page_size, place = slot - page * call.page_size;
+  for (int i = threadIdx.x; i < keys; i += 128)
+    move_quad(call.k.after(waited) + token * call.k_strides[0] + i / turned * call.k_strides[1],
+              call.k_pages.at(waited, page, i / turned, place), turns, i % turned, pairs, call.interleaved);
+  for (int i = threadIdx.x; i < values; i += 128) {
+    const int head = i / plain, column = i % plain * 4;
+    const float4 u = *reinterpret_cast<const float4*>(call.v.after(waited) + token * call.v_strides[0] +
+                                                      head * call.v_strides[1] + column);
+    store4(call.v_pages.at(waited, page, head, place) + column, u.x, u.y, u.z, u.w);
+  }
+}
+
+template <class K, class V>
+Status launch_rope_kv(cudaStream_t stream, const RopeKvCall<K, V>& call) {
+  constexpr int64_t kManyTokens = 256;
   device::LaunchShape shape;
-  shape.block.x = items <= 128 ? 128 : 256;
-  shape.grid.x = static_cast<unsigned>(ceil_div(items, int64_t{shape.block.x}));
-  shape.grid.y = static_cast<unsigned>(min(call.tokens, int64_t{32768}));
-  shape.grid.z = static_cast<unsigned>(ceil_div(call.tokens, int64_t{shape.grid.y}));
-  return device::launch_dependent(stream, shape, "rope_kv_write", rope_kv_write<T>, call);
+  shape.block.x = 128;
+  if (call.quads && call.tokens >= kManyTokens && call.pairs <= kTurnsOfBlock) {
+    shape.grid.x = static_cast<unsigned>(call.tokens);
+    return device::launch_dependent(stream, shape, "rope_kv_write_tokens", rope_kv_write_tokens<K, V>, call);
+  }
+  const int64_t items = call.tokens * (call.head_dim - call.pairs);
+  shape.grid.x = static_cast<unsigned>(min((items + 127) / 128, int64_t{4096}));
+  shape.grid.y = static_cast<unsigned>(call.heads + 2 * call.kv_heads);
+  return device::launch_dependent(stream, shape, "rope_kv_write_pairs", rope_kv_write_pairs<K, V>, call);
 }
 
 }  // namespace ridge::cuda

@@ -172,7 +172,7 @@ std::string HostOperand::damage(const HostOperand& before) const {
   return "";
 }
 
-bool within(double got, double want, double bound, DType dtype, double* ratio) {
+bool within(double got, double want, double bound, DType dtype, double* ratio, int roundings) {
   *ratio = 0;
   if (std::isnan(got) || std::isnan(want)) return std::isnan(got) && std::isnan(want);
   if (std::isinf(got) || std::isinf(want)) return got == want;
@@ -183,7 +183,7 @@ bool within(double got, double want, double bound, DType dtype, double* ratio) {
   const double half_ulp =
       digits == 0 ? 0 : std::ldexp(1.0, std::max(size > 0 ? std::ilogb(size) : least, least) - digits);
   const double error = std::fabs(got - want);
-  const double allowed = bound + half_ulp;
+  const double allowed = bound + roundings * half_ulp;
   if (error == 0) return true;
   *ratio = allowed > 0 ? error / allowed : HUGE_VAL;
   return error <= allowed;

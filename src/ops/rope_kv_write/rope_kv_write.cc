@@ -94,6 +94,8 @@ Operator<A> describe_rope_kv_write() {
               {{9, 6, 2, 64, 32, 7, 5}},
               {{3, 4, 2, 128, 32, 2, 16}, 0, nullptr, "half of the head"},
               {{3, 2, 2, 80, 7, 2, 256}, 0, interleaved},
+              {{300, 3, 1, 16, 8, 20, 16}, 0, nullptr, "many tokens"},
+              {{260, 1, 2, 24, 8, 5, 64}, 0, interleaved, "many tokens, part of the head"},
               {{1, 9, 3, 64, 32, 64, 16}, kBench},
               {{512, 9, 3, 64, 32, 64, 16}, kBench}};
   op.prepare = prepare;
