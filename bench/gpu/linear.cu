@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/gemm_boxes.cuh"
+#include "kernels/gemm_pair.cuh"
 #include "kernels/gemm_stream.cuh"
 #include "kernels/gemm_tokens.cuh"
 #include "kernels/gemm_wgmma.cuh"
@@ -46,6 +47,12 @@ Status boxes_all(cudaStream_t stream, const LinearCall<bf16>& call) {
 }
 #define BOXES(...) \
   { "boxes " #__VA_ARGS__, boxes_all<cuda::GemmBoxesTraits<__VA_ARGS__>> }
+template <class Traits>
+Status pair_all(cudaStream_t stream, const LinearCall<bf16>& call) {
+  return cuda::launch_gemm_pair<Traits>(stream, call, 132);
+}
+#define PAIR(...) \
+  { "pair " #__VA_ARGS__, pair_all<cuda::GemmPairTraits<__VA_ARGS__>> }
 #define TILES(...) \
   { "tiles " #__VA_ARGS__, tiles_all<cuda::GemmStreamTraits<__VA_ARGS__>> }
 #define STREAM(...) \
@@ -68,8 +75,11 @@ const std::vector<Variant<bf16>> kGemm64 = {GEMM(64, 2, 4, 1, 4, 128, 2, 3, 2)};
 const std::vector<Variant<bf16>> kWgmma = {WGMMA(1, 6, 2, 1, 2), WGMMA(4, 5, 4, 1), WGMMA(1, 6, 1, 2),
                                            WGMMA(3, 5, 4, 1)};
 
-// rows a block at most, stages of w, of x
-const std::vector<Variant<bf16>> kBoxes = {BOXES(224, 6, 5), BOXES(224, 6, 5, device::BoxFetch::kAsIs)};
+// rows a block at most, stages, those of w before the wait
+const std::vector<Variant<bf16>> kBoxes = {BOXES(224, 6, 4), BOXES(224, 6, 6)};
+// rows a pair of blocks at most, stages, atoms of 64 of depth in a stage, stages before the wait
+const std::vector<Variant<bf16>> kPair64 = {PAIR(64, 13, 1, 6), PAIR(64, 6, 2, 4)},
+                                 kPair96 = {PAIR(96, 10, 1, 6)};
 
 int sets_for(double bytes) {
   return std::max(2, std::min(40, static_cast<int>(230e6 / bytes) + 1));
@@ -174,7 +184,7 @@ void check_gated(Session& session, int64_t m, int64_t n, int64_t k) {
   c.w = w.as<bf16>(), c.w_up = w.as<bf16>() + n * k, c.x = x.as<const bf16>(), c.y = y.as<float>();
   c.tokens = m, c.out = n, c.in = k, c.y_stride = n, c.x_stride = c.w_stride = k;
   must(cudaDeviceSynchronize(), "fill");
-  must(cuda::launch_gemm_boxes<cuda::GemmBoxesTraits<224, 6, 5>, bf16, float, cuda::Gate::kSilu>(
+  must(cuda::launch_gemm_boxes<cuda::GemmBoxesTraits<224, 6, 4>, bf16, float, cuda::Gate::kSilu>(
       session.stream(), c, 132));
   c.y = expected.as<float>();
   must(cuda::launch_gemm_wgmma<cuda::GemmWgmmaTraits<1, 6, 1, 2>, bf16, float, cuda::Gate::kSilu>(
@@ -232,6 +242,7 @@ void check_linear(Session& session) {
   tokens(kGemm64, {2, 33, 64, 65});
   tokens(kWgmma, {2, 33, 64, 65});
   tokens(kBoxes, {2, 33, 64});
+  tokens(kPair64, {2, 33, 64}), tokens(kPair96, {2, 33, 64});
   check_gated(session, 64, 14336, 584), check_gated(session, 9, 13333, 64), check_gated(session, 1, 77, 4096);
   for (const auto& v : kBoxes) check_launch<bf16>(session, v.name, v.launch, 64, 132 * 220, 584, 97, true);
   check_launch<f16>(session, "wgmma f16",
@@ -280,6 +291,8 @@ void bench_linear(Session& session, CublasLt& cublas, bool sweep) {
       if (m == 1) add(shape.k == 4096 ? kStream4096 : kStream14336);
       if (m > 8) add(kWgmma);
       if (m > 8 && shape.n > 132 * 64) add(kBoxes);
+      if ((m > 8 || (m > 1 && shape.k > 4096)) && shape.n <= 66 * 64) add(kPair64);
+      if (m > 8 && shape.n <= 66 * 96) add(kPair96);
       if (m <= 8) add(shape.k == 4096 ? kTiles4096 : kTiles14336);
       std::vector<Contender> ours;
       for (const auto& v : list)

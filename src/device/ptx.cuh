@@ -237,6 +237,28 @@ __device__ __forceinline__ float load_cluster_float(uint32_t address) {
   return v;
 }
 
+/// barrier_try_wait for what other blocks of the cluster store.
+__device__ __forceinline__ bool barrier_try_wait_cluster(uint32_t barrier, uint32_t parity) {
+  uint32_t done;
+  asm volatile(
+      "{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, "
+      "0, "
+      "p; }"
+      : "=r"(done)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+  return done != 0;
+}
+/// Stores 16 bytes in a block of the cluster, counted on a barrier of that block; both by cluster_address.
+__device__ __forceinline__ void store_async_16(uint32_t address, float a, float b, float c, float d,
+                                               uint32_t barrier) {
+  asm volatile(
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
+          address),
+      "f"(a), "f"(b), "f"(c), "f"(d), "r"(barrier)
+      : "memory");
+}
+
 // Clocks and scalar functions
 // ------------------------------------------------------------------------------------------
 

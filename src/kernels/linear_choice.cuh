@@ -3,6 +3,7 @@
 // multiple of 8 and rows are aligned to 16 bytes.
 
 #include "kernels/gemm_boxes.cuh"
+#include "kernels/gemm_pair.cuh"
 #include "kernels/gemm_stream.cuh"
 #include "kernels/gemm_wgmma.cuh"
 #include "kernels/gemv.cuh"
@@ -18,11 +19,20 @@ constexpr int64_t matrices_of(Gate gate) {
   return gate == Gate::kNone ? 1 : 2;
 }
 
+/// Pairs of blocks, where one wave of them has all rows; for two such shapes.
+using FewRows = GemmPairTraits<64, 13, 1, 6>;
+using MoreRows = GemmPairTraits<96, 10, 1, 6>;
+constexpr int64_t rows_of_pair(int64_t out, int sms) {
+  return ceil_div(out, int64_t{sms / 2 * 2}) * 2;
+}
+
 /// 1 … 8 tokens, x and w of one 16-bit type. `end`: what becomes of the rows.
 template <Gate kGate = Gate::kNone, class T, class Y, class End = RowsEnd>
 Status launch_few_tokens(cudaStream_t stream, const LinearCall<T, T, Y>& call, int sms, const End& end = {}) {
   if (call.in <= 4096)
     return launch_gemm_stream_to<GemmStreamTraits<16, 8, 1, 9, 1, 1>, kGate>(stream, call, sms, end);
+  if constexpr (kGate == Gate::kNone && !End::kTurns && kDTypeOf<T> == kBF16)
+    if (rows_of_pair(call.out, sms) <= FewRows::kRows) return launch_gemm_pair<FewRows>(stream, call, sms);
   return launch_gemm_stream_to<GemmStreamTraits<16, 14, 1, 8, 2, 1>, kGate>(stream, call, sms, end);
 }
 inline constexpr int64_t kFewTokensWidth = GemmStreamTraits<16, 14, 1, 8, 2, 1>::kWidth;
@@ -51,17 +61,21 @@ Status launch_one_token(cudaStream_t stream, const LinearCall<W, X, Y>& call, in
 }
 
 /// Rows of w a multiprocessor from which on gemm_boxes is faster than gemm_wgmma.
-inline constexpr int64_t kLeastBoxRows = 160;
+inline constexpr int64_t kLeastBoxRows = 80;
 
 /// Any number of tokens, 64 a block; w is read again for every 64.
 template <Gate kGate = Gate::kNone, class T, class Y>
 Status launch_many_tokens(cudaStream_t stream, const LinearCall<T, T, Y>& call, int sms) {
-  // One wave of large blocks reads x least often, if they are full enough.
-  using Boxes = GemmBoxesTraits<224, 6, 5>;
-  const int64_t rows_each = ceil_div(call.out, int64_t{sms});
-  if (call.in > 0 && call.tokens <= 64 && rows_each <= Boxes::rows_of_block(kGate) &&
-      rows_each * matrices_of(kGate) > kLeastBoxRows)
-    return launch_gemm_boxes<Boxes, T, Y, kGate>(stream, call, sms);
+  if constexpr (kDTypeOf<T> == kBF16)
+    if (call.in > 0 && call.tokens <= 64) {
+      if constexpr (kGate == Gate::kNone) {
+        const int64_t rows = rows_of_pair(call.out, sms);
+        if (rows <= FewRows::kRows) return launch_gemm_pair<FewRows>(stream, call, sms);
+        if (rows <= MoreRows::kRows) return launch_gemm_pair<MoreRows>(stream, call, sms);
+      }
+      if (ceil_div(call.out, int64_t{sms}) * matrices_of(kGate) > kLeastBoxRows)
+        return launch_gemm_boxes<GemmBoxesTraits<224, 6, 4>, T, Y, kGate>(stream, call, sms);
+    }
   const int64_t blocks = call.tokens > 64 ? ceil_div(call.tokens, int64_t{64}) : 1;
   const auto blocks_of = [&](int64_t rows, int64_t cluster) {
     return ceil_div(call.out * matrices_of(kGate), rows) * cluster * blocks;
