@@ -177,8 +177,16 @@ std::string attention_shape(const PagedAttention& a, int64_t keys, int64_t pairs
   std::string out = text(a.q.dim(0), " q, ", a.q.dim(1), "/", a.k_pages.dim(1), " x ", a.q.dim(2));
   if (a.window > 0) out += text(", window ", a.window);
   constexpr size_t kNamed = 4;
-  if (a.chunks == nullptr || a.chunks->empty() || a.chunks->size() > kNamed)
-    return out + text(", ", a.kv_length.dim(0), " kv ", keys, pairs == keys ? "" : text(", pairs ", pairs));
+  if (a.chunks == nullptr || a.chunks->empty() || a.chunks->size() > kNamed) {
+    out += text(", ", a.kv_length.dim(0), " kv ", keys, pairs == keys ? "" : text(", pairs ", pairs));
+    if (a.chunks == nullptr || a.chunks->empty()) return out;
+    uint32_t hash = 2166136261u;  // FNV-1a, by number
+    for (const QueryChunk& c : *a.chunks)
+      for (const int64_t n : {c.tokens, c.past}) hash = (hash ^ static_cast<uint32_t>(n)) * 16777619u;
+    char digits[16];
+    std::snprintf(digits, sizeof digits, " #%08x", hash);
+    return out + digits;
+  }
   for (const QueryChunk& c : *a.chunks) out += text(", ", c.tokens, " after ", c.past);
   return out;
 }
