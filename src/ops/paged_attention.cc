@@ -1,6 +1,7 @@
 #include "ops/paged_attention.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <limits>
 #include <vector>
 
