@@ -55,7 +55,7 @@ Status bench_model(const BenchChoices& o) {
       continue;
     }
     // Decode alone, from a short prompt, as peers' benchmarks do it.
-    w.output_tokens = o.workload.output_tokens + 1;
+    w.output_tokens = o.workload.output_tokens;
     const std::vector<int32_t> one(prompt.begin(), prompt.begin() + 1);
     begin = now_ns();
     RIDGE_TRY(run_workload(session->engine(), one, w, interrupted));
@@ -66,7 +66,7 @@ Status bench_model(const BenchChoices& o) {
   // Each figure's own: the prompt and its first token, and what came after the prompt or its first token.
   Workload w = describe_workload(*session, prompt, o.workload), after = w;
   w.output_tokens = 1;
-  if (!o.deep) after.prompt_tokens = 1, ++after.output_tokens;
+  if (!o.deep) after.prompt_tokens = 1;
   const Runs prefill = runs_of(pp), decode = runs_of(tg);
   if (o.common.json) {
     Json j = {{"pp", prefill.value}, {"pp_range", {prefill.least, prefill.most}}, {"pp_first", prefill.first},

@@ -113,7 +113,7 @@ Command add_probe(CLI::App& cli) {
   sub->footer(
       "It takes about half a minute on an idle machine. On a busy one repetitions are left out after 40 s,\n"
       "and after 75 s it gives up: the figures are then refused, with 1.\n"
-      "Examples:\n  ridge probe\n  ridge probe --isa avx2 -o avx2.json --json");
+      "Examples:\n  ridge probe\n  ridge probe --isa scalar -o scalar.json --json");
   return {sub, [o] { return run(*o); }};
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs Ridge on SmolLM2 and puts what it prints into README.md, with device, date and commit.
+"""Runs Ridge on SmolLM2 and puts what it prints into README.md, with device, date and commit, and the report of the same
+profile, as Chromium draws it, into docs/report.png.
 
 usage: readme_output.py [--ridge build/cpu/ridge] [--dry]
 
@@ -11,8 +12,10 @@ import datetime
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -22,13 +25,13 @@ import rows  # noqa: E402
 WIDTH = 150
 COMMANDS = [
     ["run", "{m}", "-p", "Explain in two sentences why the sky is blue.", "-n", "80"],
-    ["profile", "{m}", "--prompt-tokens", "512", "--output-tokens", "64"],
+    ["profile", "{m}", "--prompt-tokens", "512", "--output-tokens", "64", "--report", "report.html"],
     ["advise", "{m}", "--budget", "30"],
 ]
 
 
-def output(ridge, model, command):
-    run = subprocess.run([ridge, *[a.format(m=model) for a in command]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+def output(ridge, model, command, folder):
+    run = subprocess.run([os.path.abspath(ridge), *[a.format(m=model) for a in command]], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                          stderr=subprocess.STDOUT, text=True, env={**os.environ, "NO_COLOR": "1"})
     if run.returncode != 0:
         sys.exit(f"readme_output: ridge {command[0]} ended with {run.returncode}:\n{run.stdout[-2000:]}")
@@ -38,13 +41,26 @@ def output(ridge, model, command):
     return "\n".join([f"$ ridge {typed}", *lines])
 
 
+def picture(folder):
+    browser = next((b for b in ("chromium", "chromium-browser", "google-chrome") if shutil.which(b)), None)
+    if browser is None:
+        sys.exit("readme_output: needs Chromium for docs/report.png")
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # root may not use it
+    subprocess.run([browser, "--headless", *sandbox, "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={folder}/user",
+                    "--window-size=1280,1010", f"--screenshot={folder}/report.png", f"file://{folder}/report.html"], check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+    return pathlib.Path(folder, "report.png").read_bytes()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ridge", default=str(ROOT / "build" / "cpu" / "ridge"))
     parser.add_argument("--dry", action="store_true")
     options = parser.parse_args()
     fetched = subprocess.run([str(ROOT / "tools" / "fetch_model.py"), "smollm2"], check=True, stdout=subprocess.PIPE, text=True)
-    shown = [output(options.ridge, fetched.stdout.strip(), c) for c in COMMANDS]
+    with tempfile.TemporaryDirectory() as folder:
+        shown = [output(options.ridge, fetched.stdout.strip(), c, folder) for c in COMMANDS]
+        drawn = picture(folder)
     date = datetime.datetime.now(datetime.timezone.utc).strftime("%-d %B %Y")
     load = os.getloadavg()[0]
     text = ("```\n" + "\n\n".join(shown) + "\n```\n\n"
@@ -59,6 +75,7 @@ def main():
         print(text)
     else:
         readme.write_text(new, encoding="utf-8")
+        (ROOT / "docs" / "report.png").write_bytes(drawn)
 
 
 if __name__ == "__main__":

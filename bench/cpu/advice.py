@@ -68,10 +68,8 @@ def decided(advice):
 
 
 def sign(advice):
-    """'right' or 'wrong' of a decided pair; 'none' where the prediction held both signs possible."""
+    """'right' or 'wrong' of a decided pair, by the middle of the predicted interval, be 0 in it or not."""
     predicted = advice["chosen"]["predicted_gain"]
-    if predicted["low"] <= 0 <= predicted["high"]:
-        return "none"
     return "right" if predicted["value"] * advice["experiment"]["gain"] > 0 else "wrong"
 
 
@@ -104,12 +102,12 @@ def results(advices, options):
     runs = sum(a["provenance"]["runs"] for a in scored.values())
     values = {"C10": len(scored)}
     signs = [sign(a) for a in certain]
-    if set(signs) & {"right", "wrong"}:
+    if signs:
         values["C11"] = signs.count("wrong")
     else:
-        print("nothing was decided of which a sign was predicted: no row C11")
+        print("nothing was decided: no row C11")
     more = {"decided": len(certain), "sign_right": signs.count("right"), "sign_wrong": signs.count("wrong"),
-            "no_sign_predicted": signs.count("none"), "held": sum(a["decision"] == "held" for a in certain), "confidence": CONFIDENCE,
+            "held": sum(a["decision"] == "held" for a in certain), "confidence": CONFIDENCE,
             "load_average": os.getloadavg()[0], "pairs": [kept(n, a) for n, a in scored.items()]}
     return [rows.make_row(row, value, spread=[value, value], runs=runs, device=f"{rows.cpu_name()}, {options.threads} threads",
                           more=more, command=f"bench/cpu/advice.py --scale {options.scale:g} -t {options.threads}")

@@ -16,9 +16,10 @@ void experiment_text(std::string& out, const AdviceRecord& r) {
     print_to(out, " [%+.1f, %+.1f], confidence %.1f %%%s", 100 * r.measured.low, 100 * r.measured.high,
              100 * r.confidence,
              r.levers_tried > 1 ? text(" (", r.levers_tried, " levers tried)").c_str() : "");
-  print_to(out, "; %zu block%s of original, changed, changed, original; medians %.2f -> %.2f ms\n",
-           r.block_gains.size(), r.block_gains.size() == 1 ? "" : "s", r.original_us / 1e3,
-           r.changed_us / 1e3);
+  print_to(
+      out,
+      "; the median of %zu block%s of original, changed, changed, original; of single runs %.2f -> %.2f ms\n",
+      r.block_gains.size(), r.block_gains.size() == 1 ? "" : "s", r.original_us / 1e3, r.changed_us / 1e3);
   // Pressure as low as this is what the system itself does.
   if (r.pressure > 0.1)
     print_to(out, "  the machine was busy: a thread waited for a core in %.0f %% of the experiment's time\n",

@@ -133,9 +133,7 @@ Effect kv_effect(const Profile& p, const Lever& lever) {
       kv_bytes += r.cost.read_bytes[pool(DataClass::kKv)];
       const auto dims = shape_dims(r.shape);
       // kv_write's shape names it, attention's pace goes with it.
-      const int64_t head_dim = dims.size() >= 3       ? dims[2]
-                               : !r.pace_dims.empty() ? r.pace_dims.front()
-                                                      : 64;
+      const int64_t head_dim = dims.size() >= 3 ? dims[2] : !r.pace_dims.empty() ? r.pace_dims.front() : 64;
       RowChange c = unchanged(p, r);
       // The kernel that reads this format: unpacking it has a pace of its own.
       const auto stored = [](const std::string& kv) { return kv == "q8" ? std::string("i8") : kv; };
@@ -148,8 +146,9 @@ Effect kv_effect(const Profile& p, const Lever& lever) {
       affect(p, phase, r, c, &e);
     }
   if (e.rows.empty()) e.refusal = "no operator of this workload touches KV";
-  e.term =
-      text("KV bytes, ", far_bytes > 0 ? 100 * kv_bytes / far_bytes : 0, " % of the weights and KV read");
+  e.term = from == to ? text("unpacking of KV in ", lever.to, ": as many bytes as in ", lever.from)
+                      : text("KV bytes, ", far_bytes > 0 ? 100 * kv_bytes / far_bytes : 0,
+                             " % of the weights and KV read");
   return e;
 }
 

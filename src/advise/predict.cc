@@ -109,7 +109,7 @@ LeverJudgement predict(const std::vector<Profile>& runs, const Lever& lever,
   }
   j.gain.value = (j.gain.low + j.gain.high) / 2;
   const std::string range = text("; less time by ", percent(j.gain.low), " to ", percent(j.gain.high));
-  j.declined = j.gain.high < kWorthwhileGain || j.gain.low <= 0;
+  j.declined = j.gain.high < kWorthwhileGain || j.gain.low < kSureGain;
   const char* verdict = !j.declined                      ? ""
                         : j.gain.high >= kWorthwhileGain ? "not surely a gain: "
                         : j.gain.high < 0                ? "slower: "

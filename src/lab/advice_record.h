@@ -34,6 +34,8 @@ inline bool predicts_sign(const Interval& gain) {
 
 /// Less than this share of the workload's time is not worth a change.
 inline constexpr double kWorthwhileGain = 0.01;
+/// A gain is sure if its least is no less: below it, a prediction says no more than that nothing is lost.
+inline constexpr double kSureGain = 0.005;
 
 /// What a test of a lever is for.
 enum class Purpose : uint8_t {

@@ -66,6 +66,30 @@ void launches_text(std::string& out, const std::vector<ShownRow>& rows) {
     }
 }
 
+/// Bytes by class, read and written, and what is executed beside what is useful.
+void bytes_text_of(std::string& out, const std::vector<ShownRow>& rows) {
+  print_to(out, "  %-18s %-33s", "bytes of a call", "read/written, KB");
+  for (size_t c = 0; c < kDataClasses; ++c)
+    print_to(out, " %17s", data_class_name(static_cast<DataClass>(c)));
+  print_to(out, " %15s\n", "executed MFLOP");
+  for (const ShownRow& shown : rows) {
+    const ProfileRow& r = shown.row;
+    if (r.op == "host") continue;
+    const auto n = static_cast<double>(r.calls);
+    print_to(out, "  %-18s %-33s", r.op.c_str(), r.shape.c_str());
+    for (size_t c = 0; c < kDataClasses; ++c) {
+      std::string cell;
+      if (r.cost.read_bytes[c] + r.cost.written_bytes[c] > 0)
+        print_to(cell, "%.1f/%.1f", static_cast<double>(r.cost.read_bytes[c]) / n / 1e3,
+                 static_cast<double>(r.cost.written_bytes[c]) / n / 1e3);
+      print_to(out, " %17s", cell.c_str());
+    }
+    int64_t executed = 0;
+    for (const int64_t f : r.cost.executed_flops) executed += f;
+    print_to(out, " %15.3f\n", static_cast<double>(executed) / n / 1e6);
+  }
+}
+
 void phase_text(std::string& out, const ProfilePhase& p, int threads, bool color, bool each_row) {
   const char *bold = color ? "\x1b[1m" : "", *plain = color ? "\x1b[0m" : "";
   print_to(out, "\n%s%s%s: %lld token%s in %lld step%s, %.2f ms; bound by %s, limit %.2f ms (%.0f %%)\n",
@@ -98,6 +122,12 @@ void phase_text(std::string& out, const ProfilePhase& p, int threads, bool color
   if (sums > 0)
     print_to(out, "  (lines with .. sum %zu rows that differ in lengths alone; --each-row prints them)\n",
              sums);
+  if (std::any_of(rows.begin(), rows.end(), [](const ShownRow& r) { return r.row.verdict.defect; }))
+    out +=
+        "  (!: faster than its limit, or slower than a thousandth of it: a count, the level or a unit is "
+        "wrong, or "
+        "the run stood still)\n";
+  bytes_text_of(out, rows);
   launches_text(out, rows);
   print_to(out, "  step: limit %.1f %%", 100 * p.limit_us() / p.wall_us);
   for (int l = 0; l < kLosses; ++l)

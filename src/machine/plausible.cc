@@ -7,7 +7,7 @@ namespace ridge {
 namespace {
 
 // Beyond any machine by orders of magnitude; a unit mistaken for another is caught.
-constexpr double kMostGbs = 1e6, kMostFlops = 1e18, kMostBarrierUs = 1e6;
+constexpr double kLeastGbs = 0.01, kMostGbs = 1e6, kMostFlops = 1e18, kMostBarrierUs = 1e6;
 // Above this share of its time with a thread waiting, a probe's figures are somebody else's.
 constexpr double kPressure = 0.1;
 // Two threads have twice one thread's units; below 0.9 of a single one's the second thread was not there.
@@ -29,9 +29,9 @@ Status check_threads(const ThreadCeilings& t, const std::string& at) {
     const std::string point = text(at, ".bandwidth_gbs[", i, "]");
     if (p.bytes <= before) return corrupt(point, ".bytes is ", p.bytes, ", not above ", before);
     before = p.bytes;
-    RIDGE_TRY(in_range(point + ".read", p.read, 1e-6, kMostGbs));
-    RIDGE_TRY(in_range(point + ".write", p.write, 1e-6, kMostGbs));
-    RIDGE_TRY(in_range(point + ".copy", p.copy, 1e-6, kMostGbs));
+    RIDGE_TRY(in_range(point + ".read", p.read, kLeastGbs, kMostGbs));
+    RIDGE_TRY(in_range(point + ".write", p.write, kLeastGbs, kMostGbs));
+    RIDGE_TRY(in_range(point + ".copy", p.copy, kLeastGbs, kMostGbs));
   }
   before = 0;
   for (size_t i = 0; i < t.pieces.size(); ++i) {
@@ -39,7 +39,7 @@ Status check_threads(const ThreadCeilings& t, const std::string& at) {
     const std::string point = text(at, ".piece_read_gbs[", i, "]");
     if (p.bytes <= before) return corrupt(point, ".bytes is ", p.bytes, ", not above ", before);
     before = p.bytes;
-    RIDGE_TRY(in_range(point + ".read", p.read, 1e-6, kMostGbs));
+    RIDGE_TRY(in_range(point + ".read", p.read, kLeastGbs, kMostGbs));
   }
   return {};
 }

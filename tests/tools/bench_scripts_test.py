@@ -35,9 +35,9 @@ class Advice(unittest.TestCase):
         self.assertEqual(self.values(one("held", 0.1, 0.1), one("no decision", 0, 0.1, priced=False), one("not run", 0.1, 0)),
                          {"C10": 1, "C11": 0})
 
-    def test_a_prediction_that_allows_both_signs_has_none(self):
-        self.assertEqual(self.values(one("held", 0.01, 0.02), one("held", 0.01, -0.02)), {"C10": 2})
-        self.assertEqual(self.values(one("held", 0.01, -0.02), one("held", 0.1, 0.1)), {"C10": 2, "C11": 0})
+    def test_a_prediction_that_allows_both_signs_has_that_of_its_middle(self):
+        self.assertEqual(self.values(one("held", 0.01, 0.02), one("held", 0.01, -0.02)), {"C10": 2, "C11": 1})
+        self.assertEqual(self.values(one("held", -0.01, -0.02), one("held", 0.1, 0.1)), {"C10": 2, "C11": 0})
 
     def test_nothing_decided_shows_no_sign_right(self):
         self.assertEqual(self.values(one("no decision", 0.1, 0.1)), {"C10": 1})
