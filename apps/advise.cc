@@ -38,6 +38,8 @@ void make_room(const WorkloadOptions& w, EngineOptions* engine) {
 
 Status advise_verb(AdviseVerb o) {
   for (const std::string& written : o.levers) {
+    if (written == "auto" && o.levers.size() > 1)
+      return invalid_argument("--lever auto is given beside others: use it alone, or name levers");
     if (written == "auto") continue;
     RIDGE_ASSIGN(Lever lever, parse_lever(written, o.common.device));
     for (const Lever& other : o.wanted.levers)

@@ -170,6 +170,7 @@ class Refusals(Runs):
                 self.assertEqual((run.stdout, len(run.stderr.splitlines())), ("", 1), run.stderr)
                 if lever in ("kv=f16", "prefill-chunk=4096"):
                     self.assertIn("here there are activations=", run.stderr)
+            self.ends(WRONG, "--lever auto is given beside others", "advise", self.model, "--lever", "auto", "kv=q8", env=env)
             self.assertFalse([f for f in pathlib.Path(cache).rglob("*.json") if f.is_file()])
 
 
