@@ -28,6 +28,7 @@ struct BoxMaps {
   int32_t tokens = 0;  // of a box of x; what the operand has besides is of tokens that nobody stores
   int32_t stages = 0, half = 0;  // of `in`; of them of the first block of a pair
   bool pairs = false;            // two neighbouring outputs are one aligned store
+  bool eights = false;           // eight are 16 aligned bytes, and rows a multiple of it
 };
 
 /// Maps of a call's operands; `rows` of y, even, are a block's or a pair's.
@@ -40,6 +41,8 @@ Result<BoxMaps> box_maps(const LinearCall<T, T, Y>& call, int32_t rows, device::
   maps.tokens = static_cast<int32_t>(min(ceil_div(call.tokens, int64_t{8}) * 8, int64_t{Ring::kTokens}));
   maps.pairs = call.out % 2 == 0 && call.y_stride % 2 == 0 &&
                reinterpret_cast<uintptr_t>(call.y.address()) % (2 * sizeof(Y)) == 0;
+  maps.eights = call.out % 8 == 0 && rows % 8 == 0 && call.y_stride % 8 == 0 &&
+                reinterpret_cast<uintptr_t>(call.y.address()) % 16 == 0;
   RIDGE_TRY(device::make_box_map(&maps.w.map, call.w, call.out, call.in, call.w_stride, rows, fetch));
   maps.w_up = maps.w;
   if (call.w_up != nullptr)
@@ -98,8 +101,11 @@ struct RingCopies {
       ptx::copy_box(place + atom * Ring::kTokenBytes, maps.x.after(waited), column(stage) + atom * 64, 0,
                     full);
   }
-  __device__ __forceinline__ void run(const device::Upstream& upstream) const {
+  /// What does not wait.
+  __device__ __forceinline__ void begin() const {
     for (int s = 0; s < Ring::kAhead && s < stages; ++s) copy_w(s, s);
+  }
+  __device__ __forceinline__ void run(const device::Upstream& upstream) const {
     if (stages <= Ring::kAhead) upstream.release_next();
     const auto waited = upstream.wait();
     for (int s = 0; s < Ring::kStages && s < stages; ++s) {
@@ -213,6 +219,27 @@ struct BoxOutputs {
       else
         *reinterpret_cast<uint32_t*>(to) = device::pack2<Y>(first, second);
     }
+  }
+  /// Four groups from `group` on (those below `groups`), two neighbours of each in a word: the four lanes of
+  /// a row exchange them, so that each has eight rows of one group.
+  __device__ __forceinline__ void store_eights(int group, int groups, int half, uint32_t (&words)[4]) const {
+    const int own = threadIdx.x & 3;
+#pragma unroll
+    for (int bit = 1; bit <= 2; bit *= 2)
+#pragma unroll
+      for (int low = 0; low < 4; ++low) {
+        if ((low & bit) != 0) continue;
+        uint32_t& kept = words[low];
+        uint32_t& sent = words[low | bit];
+        const uint32_t got = __shfl_xor_sync(0xffffffffu, (own & bit) != 0 ? kept : sent, bit);
+        if ((own & bit) != 0)
+          kept = got;
+        else
+          sent = got;
+      }
+    if (group + own < groups && (group + own) * 8 < live[half] + own * 2)
+      *reinterpret_cast<uint4*>(y[half] - own * 2 + (group + own) * 8) =
+          uint4{words[0], words[1], words[2], words[3]};
   }
 };
 

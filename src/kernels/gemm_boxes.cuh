@@ -32,14 +32,15 @@ __global__ __launch_bounds__(Traits::kThreads, 1) void gemm_boxes(device::Upstre
   const uint32_t ring = (device::ptx::shared_address(shared_memory) + 1023) / 1024 * 1024;
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
   const int64_t row0 = int64_t{blockIdx.x} * maps.rows;
+  const RingCopies<Ring, kGate> copies{maps, barriers, ring, 0, static_cast<int32_t>(row0), maps.stages};
   if (threadIdx.x == 128) {
     device::ptx::prefetch_tensor_map(maps.w.address()), device::ptx::prefetch_tensor_map(maps.x.address());
     barriers.init();
+    copies.begin();
   }
   __syncthreads();
   if (warp == 4) {
-    if (lane == 0)
-      RingCopies<Ring, kGate>{maps, barriers, ring, 0, static_cast<int32_t>(row0), maps.stages}.run(upstream);
+    if (lane == 0) copies.run(upstream);
     return;
   }
   float sum[Traits::kRows / 2];
@@ -49,22 +50,42 @@ __global__ __launch_bounds__(Traits::kThreads, 1) void gemm_boxes(device::Upstre
   const BoxOutputs<Y> outputs(call, maps, waited, row0 + own_row, own_row, warp * 16 + (lane >> 2));
   constexpr int kGroups = Traits::rows_of_block(kGate) / 8;
   const bool adds = outputs.bias != nullptr || outputs.residual[0] != nullptr;
+  const auto value = [&](int i, int half) {
+    float first = sum[4 * i + 2 * half], second = sum[4 * i + 2 * half + 1];
+    if constexpr (kGate != Gate::kNone) {
+      first = gated<kGate>(first, sum[4 * (i + kGroups) + 2 * half]);
+      second = gated<kGate>(second, sum[4 * (i + kGroups) + 2 * half + 1]);
+    } else if (adds) {
+      const float2 more = outputs.added(i, half);
+      first += more.x, second += more.y;
+    }
+    return float2{first, second};
+  };
   const auto store = [&]<bool kPairs>() {
 #pragma unroll
     for (int i = 0; i < kGroups; ++i)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        float first = sum[4 * i + 2 * half], second = sum[4 * i + 2 * half + 1];
-        if constexpr (kGate != Gate::kNone) {
-          first = gated<kGate>(first, sum[4 * (i + kGroups) + 2 * half]);
-          second = gated<kGate>(second, sum[4 * (i + kGroups) + 2 * half + 1]);
-        } else if (adds) {
-          const float2 more = outputs.added(i, half);
-          first += more.x, second += more.y;
-        }
-        outputs.template store<kPairs>(i, half, first, second);
+        const float2 two = value(i, half);
+        outputs.template store<kPairs>(i, half, two.x, two.y);
       }
   };
+  if constexpr (sizeof(Y) == 2)
+    if (maps.eights) {
+#pragma unroll
+      for (int i = 0; i < kGroups; i += 4)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          uint32_t words[4] = {};
+#pragma unroll
+          for (int j = 0; j < 4 && i + j < kGroups; ++j) {
+            const float2 two = value(i + j, half);
+            words[j] = device::pack2<Y>(two.x, two.y);
+          }
+          outputs.store_eights(i, kGroups, half, words);
+        }
+      return;
+    }
   if (maps.pairs)
     store.template operator()<true>();
   else
@@ -84,7 +105,7 @@ static Status launch_gemm_boxes(cudaStream_t stream, const LinearCall<T, T, Y>& 
   const int64_t blocks = ceil_div(call.out, int64_t{kMost} * sms) * sms;
   RIDGE_ASSIGN(BoxMaps maps,
                (box_maps<typename Traits::Ring, Y>(
-                   call, static_cast<int32_t>(ceil_div(call.out, blocks * 2) * 2), Traits::kFetch)));
+                   call, static_cast<int32_t>(ceil_div(call.out, blocks * 8) * 8), Traits::kFetch)));
   device::LaunchShape shape;
   shape.grid.x = static_cast<unsigned>(ceil_div(call.out, int64_t{maps.rows}));
   shape.block.x = Traits::kThreads, shape.shared_bytes = Traits::kSharedBytes;

@@ -38,18 +38,19 @@ __global__ __launch_bounds__(Traits::kThreads, 1) void gemm_pair(device::Upstrea
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, rank = blockIdx.x & 1;
   const int32_t row0 = static_cast<int32_t>(blockIdx.x >> 1) * maps.rows;
   const int32_t stages = rank == 0 ? maps.half : maps.stages - maps.half;
+  const RingCopies<Ring, Gate::kNone> copies{maps, barriers, ring, rank * maps.half * Ring::kDepth,
+                                             row0, stages};
   if (threadIdx.x == 128) {
     ptx::prefetch_tensor_map(maps.w.address()), ptx::prefetch_tensor_map(maps.x.address());
     ptx::barrier_init(ptx::shared_address(&sums_here), 1);
     barriers.init();
+    copies.begin();
     ptx::barrier_expect(ptx::shared_address(&sums_here), Traits::kSumBytes);
   }
   __syncthreads();
   ptx::cluster_arrive();
   if (warp == 4) {
-    if (lane == 0)
-      RingCopies<Ring, Gate::kNone>{maps, barriers, ring, rank * maps.half * Ring::kDepth, row0, stages}.run(
-          upstream);
+    if (lane == 0) copies.run(upstream);
     __syncwarp();
     ptx::cluster_wait();
     return;
