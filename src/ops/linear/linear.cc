@@ -63,7 +63,8 @@ class PartsOfSum {
     const int64_t blocks = w.dim(1) / dtype_block(w.dtype), bytes = dtype_block_bytes(w.dtype);
     const uint8_t* row = w.as<uint8_t>() + o * blocks * bytes;
     const auto row_bytes = static_cast<size_t>(blocks * bytes);
-    if (w.dtype == dtype_ && row_.size() == row_bytes && std::memcmp(row, row_.data(), row_bytes) == 0)
+    if (w.dtype == dtype_ && row_.size() == row_bytes &&
+        (row_bytes == 0 || std::memcmp(row, row_.data(), row_bytes) == 0))
       return;
     dtype_ = w.dtype, row_.assign(row, row + row_bytes), parts_.clear();
     const int64_t code_bytes = dtype_block(w.dtype) / 2;  // 4-bit codes end a block of q4_1 and q4_k
