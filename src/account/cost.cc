@@ -31,6 +31,7 @@ int64_t Cost::total_written() const {
 
 Cost& Cost::operator+=(const Cost& o) {
   for (size_t i = 0; i < kEngines; ++i) flops[i] += o.flops[i], executed_flops[i] += o.executed_flops[i];
+  square_flops += o.square_flops;
   for (size_t i = 0; i < kDataClasses; ++i)
     read_bytes[i] += o.read_bytes[i], written_bytes[i] += o.written_bytes[i];
   sent_intra_bytes += o.sent_intra_bytes;
@@ -44,6 +45,10 @@ int64_t causal_pairs(int64_t past, int64_t chunk, int64_t window) {
   // Queries whose whole history fits in the window come first, the others see `window` keys each.
   const int64_t whole = std::clamp<int64_t>(window - past, 0, chunk);
   return whole * past + whole * (whole + 1) / 2 + (chunk - whole) * window;
+}
+
+int64_t square_pairs(int64_t past, int64_t chunk) {
+  return chunk * (past + chunk);
 }
 
 int64_t causal_keys(int64_t past, int64_t chunk, int64_t window) {

@@ -19,6 +19,9 @@ const char* engine_name(Engine e);  // "f32", "bf16", ...
 struct Cost {
   std::array<int64_t, kEngines> flops{};           // useful: multiply-add = 2, causal pairs only
   std::array<int64_t, kEngines> executed_flops{};  // with padding and masked tiles
+  // Useful ones of attention as others count them, by square_pairs(); 0: no attention, or chunks unknown.
+  // To be shown beside the others: nothing is judged or predicted by it.
+  int64_t square_flops = 0;
   std::array<int64_t, kDataClasses> read_bytes{}, written_bytes{};
   int64_t sent_intra_bytes = 0, sent_inter_bytes = 0;
   int64_t launches = 0;
@@ -40,6 +43,10 @@ struct QueryChunk {
 /// Query-key pairs that causality allows to `chunk` new tokens after `past` cached ones, each query seeing at
 /// most the last `window` keys, itself included (0: all). Sum over queries of min(past + i + 1, window).
 int64_t causal_pairs(int64_t past, int64_t chunk, int64_t window = 0);
+
+/// The pairs of the full square, which causality and windows are often left out of elsewhere: each of `chunk`
+/// new tokens with every key of chunk and past.
+int64_t square_pairs(int64_t past, int64_t chunk);
 
 /// Distinct cached tokens that those queries read.
 int64_t causal_keys(int64_t past, int64_t chunk, int64_t window = 0);

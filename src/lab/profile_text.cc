@@ -23,6 +23,7 @@ Json row_json(const ProfileRow& r) {
   int64_t executed = 0;
   for (const int64_t f : r.cost.executed_flops) executed += f;
   j["executed_flops"] = executed;
+  if (r.cost.square_flops > 0) j["square_flops"] = r.cost.square_flops;
   j["bytes"] = Json::object();
   for (size_t c = 0; c < kDataClasses; ++c)
     if (r.cost.read_bytes[c] + r.cost.written_bytes[c] > 0)
@@ -66,12 +67,13 @@ void launches_text(std::string& out, const std::vector<ShownRow>& rows) {
     }
 }
 
-/// Bytes by class, read and written, and what is executed beside what is useful.
+/// Bytes by class, read and written, what is executed beside what is useful, and what others count for
+/// attention.
 void bytes_text_of(std::string& out, const std::vector<ShownRow>& rows) {
   print_to(out, "  %-18s %-33s", "bytes of a call", "read/written, KB");
   for (size_t c = 0; c < kDataClasses; ++c)
     print_to(out, " %17s", data_class_name(static_cast<DataClass>(c)));
-  print_to(out, " %15s\n", "executed MFLOP");
+  print_to(out, " %15s %18s\n", "executed MFLOP", "full square MFLOP");
   for (const ShownRow& shown : rows) {
     const ProfileRow& r = shown.row;
     if (r.op == "host") continue;
@@ -86,7 +88,9 @@ void bytes_text_of(std::string& out, const std::vector<ShownRow>& rows) {
     }
     int64_t executed = 0;
     for (const int64_t f : r.cost.executed_flops) executed += f;
-    print_to(out, " %15.3f\n", static_cast<double>(executed) / n / 1e6);
+    print_to(out, " %15.3f", static_cast<double>(executed) / n / 1e6);
+    if (r.cost.square_flops > 0) print_to(out, " %18.3f", static_cast<double>(r.cost.square_flops) / n / 1e6);
+    out += "\n";
   }
 }
 

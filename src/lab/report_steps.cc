@@ -170,11 +170,12 @@ std::string byte_table(const ProfilePhase& phase, const std::vector<NamedRow>& r
       "<details><summary>Bytes by class</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" "
       "aria-label=\"Bytes of ",
       phase_name(phase.phase),
-      "\"><table><caption>Bytes of one call, read / written</caption>"
-      "<thead><tr>");
+      "\"><table><caption>Bytes of one call, read / written; full square: useful FLOP of attention as others "
+      "count them, with every key for every query</caption><thead><tr>");
   out += heading("", true) + heading("operator", true);
   for (int c = 0; c < kDataClasses; ++c) out += heading(data_class_name(static_cast<DataClass>(c)));
-  out += heading("useful FLOP") + heading("executed FLOP") + "</tr></thead><tbody>";
+  out += heading("useful FLOP") + heading("executed FLOP") + heading("full square FLOP") +
+         "</tr></thead><tbody>";
   for (const NamedRow& n : rows) {
     if (n.phase != &phase || n.row->op == "host") continue;
     const int64_t calls = std::max<int64_t>(1, n.row->calls);
@@ -185,6 +186,7 @@ std::string byte_table(const ProfilePhase& phase, const std::vector<NamedRow>& r
     int64_t executed = 0;
     for (const int64_t f : n.row->cost.executed_flops) executed += f;
     cell(out, text(n.row->cost.total_flops() / calls)), cell(out, text(executed / calls));
+    cell(out, n.row->cost.square_flops > 0 ? text(n.row->cost.square_flops / calls) : "");
     out += "</tr>";
   }
   return out + "</tbody></table></div></details>";

@@ -192,7 +192,8 @@ struct Operator {
   Tolerance<A> tolerance;
   Pack<A> pack;
   /// Where the args hold what the account knows of the real batch beside counts: when it changes, cost and
-  /// row are worked out anew. Null: there is nothing.
+  /// row are worked out anew. Null: there is nothing. An operator that has them counts its query-key pairs as
+  /// "pairs", so that its operations by the full square follow from flops.
   std::shared_ptr<const std::vector<QueryChunk>> A::*chunks = nullptr;
   /// A key of this call's row in the account; null: the dims of the operands, joined.
   std::function<std::string(const A&)> shape_key;

@@ -248,6 +248,12 @@ Cost Registered<A>::cost(const Selection& selection, const void* args) const {
       cost.read_bytes[pool] += bytes.codes, cost.read_bytes[scales] += bytes.scales;
     if (o.role != kIn) cost.written_bytes[pool] += bytes.codes, cost.written_bytes[scales] += bytes.scales;
   }
+  if (const auto* chunks = chunks_of(a)) {
+    int64_t pairs = 0;
+    for (const QueryChunk& c : *chunks) pairs += square_pairs(c.past, c.tokens);
+    dims.set("pairs", pairs);
+    cost.square_flops = op_.flops(dims);
+  }
   return cost;
 }
 

@@ -84,7 +84,8 @@ TEST(Cost, A4_causal_attention_is_counted_as_half_of_the_square) {
   a.scale = 1, a.pairs = causal_pairs(0, kTokens), a.keys = causal_keys(0, kTokens);
   const double attention = 32 * double(cost_of_call(a).total_flops());
   EXPECT_NEAR(attention / 1e12, 4364, 1);
-  EXPECT_GT(4.0 * 4096 * kTokens * kTokens * 32 / attention, 1.99);  // the square is twice that
+  a.chunks = std::make_shared<const std::vector<QueryChunk>>(1, QueryChunk{0, kTokens});
+  EXPECT_NEAR(32 * double(cost_of_call(a).square_flops) / 1e12, 8728, 1);
   double matrices = 0;
   for (const auto& [out, in, count] : {std::tuple{4096, 4096, 4}, {11008, 4096, 2}, {4096, 11008, 1}}) {
     LinearArgs l;
@@ -304,10 +305,12 @@ TEST(Cost, A25_scores_that_attention_computes_and_masks_are_executed_and_not_use
   a.window = 20, a.pairs = 6 + 40 + 20;
   c = cost_of_call(a);
   EXPECT_EQ(c.flops[size_t(Engine::kF32)], 4 * 66 * 2 * 8);
+  EXPECT_EQ(c.square_flops, 4 * (3 * 3 + 2 * 32 + 71) * 2 * 8) << "case A4: whatever the window";
   EXPECT_EQ(c.executed_flops[size_t(Engine::kF32)], 2 * (48 + 64 + 32) * 2 * 8 + 2 * 66 * 2 * 16);
   a.chunks = nullptr;  // nobody knows them: nothing is said to be padding
   c = cost_of_call(a);
   EXPECT_EQ(c.executed_flops, c.flops);
+  EXPECT_EQ(c.square_flops, 0);
 }
 
 TEST(Cost, A25_blocks_of_rows_compute_every_tile_that_one_of_them_sees) {
