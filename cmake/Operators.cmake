@@ -179,7 +179,7 @@ ${list}  };
 ")
 endfunction()
 
-# The kinds of device: create_NAME_device() and survey_NAME() of runtime/NAME; probe_NAME(), but for the CPU.
+# The kinds of device: create_NAME_device(), survey_NAME() and NAME_state_reader() of runtime/NAME; probe_NAME(), but for the CPU.
 function(ridge_write_backends path)
   set(names cpu)
   if(RIDGE_CUDA)
@@ -190,12 +190,13 @@ function(ridge_write_backends path)
   foreach(name IN LISTS names)
     string(APPEND declarations "Result<std::unique_ptr<Device>> create_${name}_device(const DeviceOptions&);\n")
     string(APPEND declarations "std::vector<std::string> survey_${name}();\n")
+    string(APPEND declarations "StateReader ${name}_state_reader(const Device&);\n")
     set(probe nullptr)
     if(NOT name STREQUAL cpu)
       set(probe probe_${name})
       string(APPEND declarations "Status probe_${name}(Device&, Machine*);\n")
     endif()
-    string(APPEND list "      {\"${name}\", create_${name}_device, survey_${name}, ${probe}},\n")
+    string(APPEND list "      {\"${name}\", create_${name}_device, survey_${name}, ${probe}, ${name}_state_reader},\n")
   endforeach()
   file(CONFIGURE OUTPUT ${path} @ONLY CONTENT "// Written by cmake/Operators.cmake.
 #include \"runtime/backends.h\"

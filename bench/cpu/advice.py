@@ -90,7 +90,7 @@ def kept(name, advice):
     chosen, experiment = advice["chosen"], advice["experiment"]
     return {"pair": name, "lever": chosen["lever"], "from": chosen["from"], "to": chosen["to"], "why": chosen["reason"],
             "predicted_gain": chosen.get("predicted_gain"), "measured_gain": experiment.get("measured_gain"),
-            "gain": experiment["gain"], "blocks": experiment["blocks"], "psi": experiment.get("pressure"),
+            "gain": experiment["gain"], "blocks": experiment["blocks"], "psi": experiment.get("pressure"), "clock_mhz": experiment.get("block_clock_mhz"), "power_w": experiment.get("block_power_w"),
             "decision": advice["decision"], "decision_reason": advice["decision_reason"], "quality": advice.get("quality"),
             "workload": advice["workload"]}
 

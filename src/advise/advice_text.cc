@@ -24,6 +24,7 @@ void experiment_text(std::string& out, const AdviceRecord& r) {
   if (r.pressure > 0.1)
     print_to(out, "  the machine was busy: a thread waited for a core in %.0f %% of the experiment's time\n",
              100 * r.pressure);
+  if (const std::string clock = clock_text(r); !clock.empty()) out += "  " + clock + "\n";
   print_to(out, "  %s: %s\n", decision_name(r.decision), r.decision_reason.c_str());
   if (r.quality.measured)
     print_to(

@@ -58,6 +58,7 @@ Status test_lever(Session& session, const SessionOptions& options, const AdviseO
   ExperimentOptions e;
   e.budget_s = wanted.budget_s, e.confidence = wanted.confidence, e.levers_tried = levers;
   e.interrupted = wanted.interrupted;
+  e.state = state_reader(session.device());
   if (wanted.progress) e.progress = [&](double share) { wanted.progress("experiment", share); };
   RIDGE_TRY(run_experiment([&] { return timed_run(session.engine(), prompt, wanted); },
                            [&] { return timed_run(*changed.engine, prompt, wanted); }, e, record));

@@ -21,6 +21,9 @@ Status run_experiment(const Arm& original, const Arm& changed, const ExperimentO
   RIDGE_ASSIGN(r.first_original_us, original());
   RIDGE_ASSIGN(r.first_changed_us, changed());
   std::vector<double> originals, changes;
+  // Once before the first block, too: power is since the reading before.
+  const auto state = [&] { return o.state ? o.state() : DeviceState(); };
+  (void)state();
   const int64_t begin = clock();
   const double waited = waited_for_cores_us();
   const auto spent = [&] { return static_cast<double>(clock() - begin) / 1e9; };
@@ -36,6 +39,7 @@ Status run_experiment(const Arm& original, const Arm& changed, const ExperimentO
       (first ? originals : changes).push_back(us[i]);
     }
     r.block_gains.push_back(1 - (us[1] + us[2]) / (us[0] + us[3]));
+    r.block_states.push_back(state());
     if (o.progress) o.progress(std::min(1.0, spent() / o.budget_s));
   }
   r.original_us = median(originals), r.changed_us = median(changes);

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "lab/advice_record.h"
+#include "runtime/device_state.h"
 
 namespace ridge {
 
@@ -18,11 +19,12 @@ struct ExperimentOptions {
   std::function<bool()> interrupted;  // asked between runs
   std::function<void(double share)> progress;
   std::function<int64_t()> clock_ns;  // default now_ns(); tests bring their own
+  StateReader state;                  // of the device, read after each block; default: nothing is known
 };
 
 /// Blocks of original, changed, changed, original: a drift of the clock that is linear in time falls on both
-/// alike (case A33). One run of each arm before that is kept apart (case A28). Fills the measured part of
-/// `record` and decides.
+/// alike (case A33), and each block's record holds clock and power. One run of each arm before that is kept
+/// apart (case A28). Fills the measured part of `record` and decides.
 Status run_experiment(const Arm& original, const Arm& changed, const ExperimentOptions& options,
                       AdviceRecord* record);
 

@@ -21,6 +21,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// By block; null where the machine does not tell.
+Json states_json(const std::vector<DeviceState>& states, std::optional<double> DeviceState::*reading) {
+  Json list = Json::array();
+  for (const DeviceState& s : states) list.push_back(s.*reading ? Json(*(s.*reading)) : Json(nullptr));
+  return list;
+}
+
 Json interval_json(const Interval& i) {
   return {{"low", i.low}, {"value", i.value}, {"high", i.high}};
 }
@@ -95,6 +102,8 @@ std::string advice_json(const AdviceRecord& r) {
     e["original_us"] = r.original_us, e["changed_us"] = r.changed_us;
     e["first_original_us"] = r.first_original_us, e["first_changed_us"] = r.first_changed_us;
     if (r.pressure >= 0) e["pressure"] = r.pressure;
+    e["block_clock_mhz"] = states_json(r.block_states, &DeviceState::clock_mhz);
+    e["block_power_w"] = states_json(r.block_states, &DeviceState::power_w);
     e["gain"] = r.measured.value, e["levers_tried"] = r.levers_tried;
     if (r.interval_known) e["measured_gain"] = interval_json(r.measured), e["confidence"] = r.confidence;
   }

@@ -1,5 +1,9 @@
 #include "lab/advice_record.h"
 
+#include <cmath>
+
+#include "base/print_to.h"
+
 namespace ridge {
 
 const char* purpose_name(Purpose p) {
@@ -45,6 +49,17 @@ std::string option_of(const Lever& l) {
     return l.to == "off" ? text("--no-fuse ", op) : text("no --no-fuse ", op);
   }
   return text("--", l.name, " ", l.to);
+}
+
+std::string clock_text(const AdviceRecord& r) {
+  if (r.block_states.empty()) return "";
+  const auto first = r.block_states.front().clock_mhz, last = r.block_states.back().clock_mhz;
+  constexpr double kWorthSaying = 0.02;
+  if (!first || !last || std::fabs(*last - *first) <= kWorthSaying * *first) return "";
+  std::string out;
+  print_to(out, "the clock went from %.2f to %.2f GHz between the first block and the last", *first / 1e3,
+           *last / 1e3);
+  return out;
 }
 
 std::string advice_sentence(const AdviceRecord& r) {

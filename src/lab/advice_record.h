@@ -9,6 +9,7 @@
 
 #include "lab/profile.h"
 #include "lab/statistics.h"
+#include "runtime/device_state.h"
 
 namespace ridge {
 
@@ -80,6 +81,7 @@ struct AdviceRecord {
 
   // The experiment: blocks of original, changed, changed, original.
   std::vector<double> block_gains;                     // 1 - (time changed) / (time original), by block
+  std::vector<DeviceState> block_states;               // of the original's device, by block, at its end
   double first_original_us = 0, first_changed_us = 0;  // warm-up runs, not part of any figure
   double original_us = 0, changed_us = 0;              // medians
   double pressure = -1;         // share of its time in which a runnable thread waited for a core; -1: unknown
@@ -110,6 +112,10 @@ Advice advice_of(const AdviceRecord& record);
 
 /// It as a sentence: "set --kv q8", "keep kv f16".
 std::string advice_sentence(const AdviceRecord& record);
+
+/// "the clock went from 3.25 to 3.05 GHz between the first block and the last" where it changed by more than
+/// 2 %; else "".
+std::string clock_text(const AdviceRecord& record);
 
 /// The command line's way to a setting: "--kv q8", "--no-fuse add_rms_norm".
 std::string option_of(const Lever& lever);

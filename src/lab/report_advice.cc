@@ -69,6 +69,7 @@ std::string experiment(const AdviceRecord& r) {
   if (r.pressure > 0.1)
     out +=
         text("; the machine was busy, a thread waited for a core in ", percent(r.pressure), " of that time");
+  if (const std::string clock = clock_text(r); !clock.empty()) out += "; " + clock;
   out += text(". The first runs, ", time_text(r.first_original_us), " and ", time_text(r.first_changed_us),
               ", are not counted.</p>");
   if (r.quality.measured) {

@@ -12,4 +12,10 @@ Result<std::unique_ptr<Device>> create_device(const DeviceOptions& options) {
                   options.backend == "cuda" ? ": build the cuda preset, which needs nvcc" : "");
 }
 
+StateReader state_reader(const Device& device) {
+  for (const Backend& b : backends())
+    if (device.target().backend == b.name) return b.state_reader(device);
+  return [] { return DeviceState(); };
+}
+
 }  // namespace ridge

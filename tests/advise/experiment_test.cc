@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
+#include "advise/score.h"
+
 namespace ridge {
 namespace {
 
@@ -41,6 +45,40 @@ TEST(Experiment, A33_a_linear_drift_does_not_look_like_a_gain) {
   EXPECT_EQ(b.order.substr(0, 10), "ABABBAABBA") << "one run of each first, then blocks";
   for (const double gain : r.block_gains) EXPECT_NEAR(gain, 0, 1e-12);
   EXPECT_EQ(r.decision, Decision::kNoDecision);
+}
+
+TEST(Experiment, A33_each_block_says_what_clock_and_power_were) {
+  Bench b;
+  int reading = 0;
+  ExperimentOptions o;
+  o.max_blocks = 3, o.clock_ns = [&] { return b.clock_ns; };
+  // 3000 MHz, 100 MHz less at each reading; a counter of energy tells nothing the first time.
+  o.state = [&]() -> DeviceState {
+    const int at = reading++;
+    return {3000.0 - 100 * at, at > 0 ? std::optional<double>(50 + at) : std::nullopt};
+  };
+  const auto tested = [&] {
+    AdviceRecord r = record_of(0.1, 0.2, 0.3);
+    reading = 0;
+    EXPECT_TRUE(run_experiment([&] { return b.run(false); }, [&] { return b.run(true); }, o, &r).ok());
+    return r;
+  };
+  const AdviceRecord r = tested();
+  const auto j = nlohmann::json::parse(advice_json(r))["experiment"];
+  EXPECT_EQ(j["block_clock_mhz"], nlohmann::json({2900, 2800, 2700}));
+  EXPECT_EQ(j["block_power_w"], nlohmann::json({51, 52, 53}));
+  const char* const said = "the clock went from 2.90 to 2.70 GHz between the first block and the last";
+  EXPECT_EQ(clock_text(r), said);
+  EXPECT_NE(advice_text(r, false).find(said), std::string::npos) << advice_text(r, false);
+  // 1.8 % lower is not worth a word.
+  o.state = [&]() -> DeviceState { return {2750.0 - 25 * reading++, {}}; };
+  EXPECT_EQ(clock_text(tested()), "");
+  EXPECT_EQ(nlohmann::json::parse(advice_json(tested()))["experiment"]["block_power_w"],
+            nlohmann::json({nullptr, nullptr, nullptr}));
+  o.state = nullptr;
+  EXPECT_EQ(nlohmann::json::parse(advice_json(tested()))["experiment"]["block_clock_mhz"],
+            nlohmann::json({nullptr, nullptr, nullptr}));
+  EXPECT_EQ(clock_text(tested()), "");
 }
 
 TEST(Experiment, a_real_gain_inside_the_prediction_holds) {

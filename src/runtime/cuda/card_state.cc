@@ -3,6 +3,9 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
+#include "runtime/cuda/cuda_device.h"
+#include "runtime/device_state.h"
+
 namespace ridge {
 
 namespace {
@@ -61,6 +64,18 @@ std::vector<CardReading> card_state(int ordinal) {
   if (heat != nullptr && heat(card, kChip, &value) == 0)
     readings.push_back({"temperature", double(value), "C"});
   return readings;
+}
+
+StateReader cuda_state_reader(const Device& device) {
+  const int ordinal = static_cast<const CudaDevice&>(device).ordinal();
+  return [ordinal] {
+    DeviceState state;
+    for (const CardReading& r : card_state(ordinal)) {
+      if (r.what == "SM clock") state.clock_mhz = r.value;
+      if (r.what == "power") state.power_w = r.value;
+    }
+    return state;
+  };
 }
 
 }  // namespace ridge
