@@ -185,9 +185,12 @@ Status bench_operators(const BenchChoices& o) {
   RIDGE_ASSIGN(const auto device, create_device(options.device));
   // A machine that has to be measured takes a minute: not before a call that is refused.
   std::optional<Machine> machine;
+  Status no_machine;  // what it lacks is no operator's to decline
   const MachineOf machine_of = [&]() -> Result<const Machine*> {
     if (!machine) {
-      RIDGE_ASSIGN(machine, machine_for(o.machine, *device));
+      auto found = machine_for(o.machine, *device);
+      if (!found.ok()) return no_machine = found.status();
+      machine = found.take();
     }
     return &*machine;
   };
@@ -198,6 +201,7 @@ Status bench_operators(const BenchChoices& o) {
       const auto made = on_cpu ? bench_call(static_cast<CpuDevice&>(*device), machine_of, *t.op, shape,
                                             t.dtypes, o.seconds, o.reference)
                                : bench_device_call(*device, machine_of, *t.op, shape, t.dtypes, o.seconds);
+      RIDGE_TRY(no_machine);
       if (made.status().code() == Code::kDeclined) {
         if (o.op != "all") return invalid_argument(made.status().message());
         say(text("left out: ", made.status().message()));

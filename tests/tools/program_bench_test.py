@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from program import DONE, INTERRUPTED, RIDGE, WRONG, Runs
+from program import DONE, FAILED, INTERRUPTED, RIDGE, WRONG, Runs
 
 MEASURED = "import os, sys; w = os.wait4(os.spawnv(os.P_NOWAIT, sys.argv[1], sys.argv[1:]), 0); print(w[1], w[2].ru_maxrss)"
 
@@ -70,6 +70,20 @@ class Bench(Runs):
         code, out, _, took = ended
         self.assertEqual((code, out), (INTERRUPTED, ""))
         self.assertLess(took, 4, "its operands were made to their end")
+
+    def test_ceilings_of_other_threads_end_alike_whoever_takes_them(self):
+        with open(self.machine(), encoding="utf-8") as kept:
+            machine = json.load(kept)
+        machine["by_threads"] = [c for c in machine["by_threads"] if c["threads"] == 1]
+        one = os.path.join(self.folder.name, "one_thread.json")
+        with open(one, "w", encoding="utf-8") as file:
+            json.dump(machine, file)
+        add = ("bench", "--op", "add", "--shape", "1,64", "--seconds", "0.01", "-t", "2")
+        workload = (self.model, "--prompt-tokens", "8", "--output-tokens", "2", "-t", "2")
+        for command in (add, ("bench", "--op", "all", "-t", "2"), ("profile", *workload), ("advise", *workload, "--predict-only")):
+            said = "has ceilings of 1 thread, none of 2"
+            self.ends(FAILED, said, *command, "--machine", one)
+            self.assertEqual(self.ends(FAILED, said, *command, env={**os.environ, "RIDGE_MACHINE": one}).stdout, "")
 
     def test_what_is_refused_is_refused_before_the_machine_is_measured(self):
         with tempfile.TemporaryDirectory() as cache:
