@@ -12,7 +12,6 @@ import datetime
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 import rows  # noqa: E402
 
+HEADLESS = ROOT / "tools" / "headless.sh"
 WIDTH = 150
 COMMANDS = [
     ["run", "{m}", "-p", "Explain in two sentences why the sky is blue.", "-n", "80"],
@@ -42,13 +42,10 @@ def output(ridge, model, command, folder):
 
 
 def picture(folder):
-    browser = next((b for b in ("chromium", "chromium-browser", "google-chrome") if shutil.which(b)), None)
-    if browser is None:
-        sys.exit("readme_output: needs Chromium for docs/report.png")
-    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # root may not use it
-    subprocess.run([browser, "--headless", *sandbox, "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={folder}/user",
-                    "--window-size=1280,1010", f"--screenshot={folder}/report.png", f"file://{folder}/report.html"], check=True,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+    if subprocess.run([HEADLESS], check=False).returncode:
+        sys.exit("readme_output: there is nothing to draw docs/report.png with")
+    subprocess.run([HEADLESS, f"--user-data-dir={folder}/user", "--window-size=1280,1010", f"--screenshot={folder}/report.png",
+                    f"file://{folder}/report.html"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
     return pathlib.Path(folder, "report.png").read_bytes()
 
 

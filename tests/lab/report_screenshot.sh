@@ -11,22 +11,17 @@ fi
 page=${1:?usage: report_screenshot.sh PAGE.html [FOLDER]}
 folder=${2:-$(mktemp -d)}
 page=$(realpath "$page")
-browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || {
-  echo "report_screenshot: needs Chromium: apt-get install chromium" >&2
-  exit 77
-}
+headless=$(dirname "$(realpath "$0")")/../../tools/headless.sh
+"$headless" || exit $?
 mkdir -p "$folder"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-# Root may not use the sandbox of Chromium.
-sandbox=()
-[ "$(id -u)" -ne 0 ] || sandbox=(--no-sandbox)
 
 failed=0
 shoot() { # NAME WIDTH HEIGHT [OPTION…]
   local name=$1 width=$2 height=$3
   shift 3
-  timeout 120 "$browser" --headless "${sandbox[@]}" --disable-gpu --hide-scrollbars --enable-logging=stderr --v=0 \
+  timeout 120 "$headless" --enable-logging=stderr --v=0 \
     --user-data-dir="$scratch/$name" --window-size="$width,$height" --screenshot="$folder/$name.png" "$@" \
     "file://$page" >"$scratch/$name.log" 2>&1 || { echo "$name: Chromium failed" && failed=1; }
   if grep -E 'CONSOLE|Refused to|ERR_' "$scratch/$name.log"; then
