@@ -6,6 +6,7 @@
 
 #include "kernels/gemm_boxes.cuh"
 #include "kernels/gemm_pair.cuh"
+#include "kernels/gemm_rows.cuh"
 #include "kernels/gemm_stream.cuh"
 #include "kernels/gemm_tokens.cuh"
 #include "kernels/gemm_wgmma.cuh"
@@ -57,6 +58,12 @@ Status pair_all(cudaStream_t stream, const LinearCall<bf16>& call) {
   { "tiles " #__VA_ARGS__, tiles_all<cuda::GemmStreamTraits<__VA_ARGS__>> }
 #define STREAM(...) \
   { "stream " #__VA_ARGS__, stream_all<cuda::GemvStreamTraits<__VA_ARGS__>> }
+template <class Traits>
+Status rows_all(cudaStream_t stream, const LinearCall<bf16>& call) {
+  return cuda::launch_gemm_rows<Traits>(stream, call, 132);
+}
+#define ROWS(...) \
+  { "rows " #__VA_ARGS__, rows_all<cuda::GemmRowsTraits<__VA_ARGS__>> }
 #define GEMM(...) \
   { "gemm " #__VA_ARGS__, cuda::launch_gemm_tokens<GemmTokensTraits<__VA_ARGS__>, bf16, bf16> }
 
@@ -68,6 +75,8 @@ const std::vector<Variant<bf16>> kStream14336 = {STREAM(28, 2, 1, 7, 1), STREAM(
 // warps, steps, unroll, stages, cluster, blocks an SM
 const std::vector<Variant<bf16>> kTiles4096 = {TILES(16, 8, 1, 12, 1, 1), TILES(16, 8, 1, 9, 1, 1)};
 const std::vector<Variant<bf16>> kTiles14336 = {TILES(16, 14, 1, 12, 2, 1), TILES(16, 14, 1, 8, 2, 1)};
+// warps, stages; 3 show what more in flight does
+const std::vector<Variant<bf16>> kRows4096 = {ROWS(16, 2), ROWS(16, 3)};
 // tokens, row tiles, warps along rows, warps along depth, cluster, chunk, unroll, stages, blocks an SM
 const std::vector<Variant<bf16>> kGemm8 = {GEMM(8, 1, 2, 4, 2, 1024, 2, 4, 2)};
 const std::vector<Variant<bf16>> kGemm64 = {GEMM(64, 2, 4, 1, 4, 128, 2, 3, 2)};
@@ -174,9 +183,11 @@ void check_launch(Session& session, const std::string& name, Launch<T> launch, i
   compare(session, what, host, y_stride, m, n, k, x_stride, step, extras);
 }
 
-/// Both kernels of a gated linear on the same data: one is held against the reference by the conformance
-/// cases, whose shapes are too small for the other.
-void check_gated(Session& session, int64_t m, int64_t n, int64_t k) {
+using GatedLaunch = Status (*)(cudaStream_t, const LinearCall<bf16, bf16, float>&);
+
+/// A kernel of a gated linear on the same data as wgmma's, which the conformance cases hold against the
+/// reference: their shapes are too small for the others.
+void check_gated(Session& session, const char* name, GatedLaunch launch, int64_t m, int64_t n, int64_t k) {
   DeviceBlock w(4 * n * k), x(2 * m * k), y(4 * m * n), expected(4 * m * n);
   fill_field(w.as<bf16>(), 2 * n * k, 1, 0.1f), fill_field(x.as<bf16>(), m * k, 2);
   fill_bytes(y.data, y.bytes, 0xff), fill_bytes(expected.data, expected.bytes, 0xff);
@@ -184,8 +195,7 @@ void check_gated(Session& session, int64_t m, int64_t n, int64_t k) {
   c.w = w.as<bf16>(), c.w_up = w.as<bf16>() + n * k, c.x = x.as<const bf16>(), c.y = y.as<float>();
   c.tokens = m, c.out = n, c.in = k, c.y_stride = n, c.x_stride = c.w_stride = k;
   must(cudaDeviceSynchronize(), "fill");
-  must(cuda::launch_gemm_boxes<cuda::GemmBoxesTraits<224, 6, 4>, bf16, float, cuda::Gate::kSilu>(
-      session.stream(), c, 132));
+  must(launch(session.stream(), c));
   c.y = expected.as<float>();
   must(cuda::launch_gemm_wgmma<cuda::GemmWgmmaTraits<1, 6, 1, 2>, bf16, float, cuda::Gate::kSilu>(
       session.stream(), c));
@@ -199,9 +209,16 @@ void check_gated(Session& session, int64_t m, int64_t n, int64_t k) {
     worst = std::isnan(error) ? INFINITY : std::max(worst, error);
   }
   session.check(worst <= 1,
-                "boxes of two matrices agree with wgmma's, m " + std::to_string(m) + " n " +
+                std::string(name) + " of two matrices agree with wgmma's, m " + std::to_string(m) + " n " +
                     std::to_string(n) + " k " + std::to_string(k),
                 worst, 1);
+}
+Status gated_boxes(cudaStream_t stream, const LinearCall<bf16, bf16, float>& call) {
+  return cuda::launch_gemm_boxes<cuda::GemmBoxesTraits<224, 6, 4>, bf16, float, cuda::Gate::kSilu>(stream,
+                                                                                                   call, 132);
+}
+Status gated_rows(cudaStream_t stream, const LinearCall<bf16, bf16, float>& call) {
+  return cuda::launch_gemm_rows<cuda::GemmRowsTraits<16, 2>, cuda::Gate::kSilu>(stream, call, 132);
 }
 
 }  // namespace
@@ -233,6 +250,12 @@ void check_linear(Session& session) {
                {1, 8}, {129, 128}, {133, 1000}, {517, 4096}, {5000, 520}})
         check_launch<bf16>(session, v.name, v.launch, m, n, k, 1 + (m * n > 4000 ? 6 : 0),
                            n == 517 || n == 133);
+  for (const auto& v : kRows4096)
+    for (const int64_t m : {1, 3, 8})
+      for (const auto& [n, k] : std::vector<std::pair<int64_t, int64_t>>{
+               {1, 8}, {129, 128}, {133, 1000}, {517, 4096}, {5003, 520}})
+        check_launch<bf16>(session, v.name, v.launch, m, n, k, 1 + (m * n > 4000 ? 6 : 0),
+                           n == 517 || n == 133);
   for (const auto& v : kTiles14336)
     for (const int64_t m : {1, 3, 8})
       for (const auto& [n, k] :
@@ -243,7 +266,12 @@ void check_linear(Session& session) {
   tokens(kWgmma, {2, 33, 64, 65});
   tokens(kBoxes, {2, 33, 64});
   tokens(kPair64, {2, 33, 64}), tokens(kPair96, {2, 33, 64});
-  check_gated(session, 64, 14336, 584), check_gated(session, 9, 13333, 64), check_gated(session, 1, 77, 4096);
+  check_gated(session, "boxes", gated_boxes, 64, 14336, 584);
+  check_gated(session, "boxes", gated_boxes, 9, 13333, 64);
+  check_gated(session, "boxes", gated_boxes, 1, 77, 4096);
+  check_gated(session, "rows", gated_rows, 8, 14336, 4096);
+  check_gated(session, "rows", gated_rows, 3, 9001, 2056);
+  check_gated(session, "rows", gated_rows, 1, 77, 8);
   for (const auto& v : kBoxes) check_launch<bf16>(session, v.name, v.launch, 64, 132 * 220, 584, 97, true);
   check_launch<f16>(session, "wgmma f16",
                     cuda::launch_gemm_wgmma<cuda::GemmWgmmaTraits<2, 4, 4, 2>, f16, f16>, 40, 130, 584, 1,
@@ -289,6 +317,7 @@ void bench_linear(Session& session, CublasLt& cublas, bool sweep) {
         list.insert(list.end(), more.begin(), more.end());
       };
       if (m == 1) add(shape.k == 4096 ? kStream4096 : kStream14336);
+      if (m <= 8 && shape.k == 4096) add(kRows4096);
       if (m > 8) add(kWgmma);
       if (m > 8 && shape.n > 132 * 64) add(kBoxes);
       if ((m > 8 || (m > 1 && shape.k > 4096)) && shape.n <= 66 * 64) add(kPair64);

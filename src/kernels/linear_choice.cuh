@@ -4,6 +4,7 @@
 
 #include "kernels/gemm_boxes.cuh"
 #include "kernels/gemm_pair.cuh"
+#include "kernels/gemm_rows.cuh"
 #include "kernels/gemm_stream.cuh"
 #include "kernels/gemm_wgmma.cuh"
 #include "kernels/gemv.cuh"
@@ -26,9 +27,17 @@ constexpr int64_t rows_of_pair(int64_t out, int sms) {
   return ceil_div(out, int64_t{sms / 2 * 2}) * 2;
 }
 
+/// Rows of w from which on whole rows at a time are faster than tiles of 16.
+inline constexpr int64_t kLeastWholeRows = 16384;
+using WholeRows = GemmRowsTraits<16, 2>;
+
 /// 1 … 8 tokens, x and w of one 16-bit type. `end`: what becomes of the rows.
 template <Gate kGate = Gate::kNone, class T, class Y, class End = RowsEnd>
 Status launch_few_tokens(cudaStream_t stream, const LinearCall<T, T, Y>& call, int sms, const End& end = {}) {
+  if constexpr (!End::kTurns)  // of a shorter `in` half of the warps would have nothing
+    if (call.in > WholeRows::kWidth / 2 && call.in <= WholeRows::kWidth &&
+        call.out * matrices_of(kGate) >= kLeastWholeRows)
+      return launch_gemm_rows<WholeRows, kGate>(stream, call, sms);
   if (call.in <= 4096)
     return launch_gemm_stream_to<GemmStreamTraits<16, 8, 1, 9, 1, 1>, kGate>(stream, call, sms, end);
   if constexpr (kGate == Gate::kNone && !End::kTurns && kDTypeOf<T> == kBF16)
