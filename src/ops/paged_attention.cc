@@ -16,9 +16,9 @@ Slot slot_of(const PagedAttention& a, int64_t sequence, int64_t key) {
   const int64_t page_size = a.k_pages.dim(2);
   return {a.page_table.i64(sequence, key / page_size), key % page_size};
 }
-double stored(const Tensor& pages, const Tensor& scale, const Slot& s, int64_t kv_head, int64_t i) {
-  const double x = pages.f64(s.page, kv_head, s.offset, i);
-  return scale ? x * scale.f64(s.page, kv_head, s.offset) : x;
+/// What the codes of a slot's row are to be multiplied by.
+double scale_of(const Tensor& scale, const Slot& s, int64_t kv_head) {
+  return scale ? scale.f64(s.page, kv_head, s.offset) : 1;
 }
 int64_t kv_head_of(const PagedAttention& a, int64_t head) {
   return head / (a.q.dim(1) / a.k_pages.dim(1));
@@ -28,9 +28,11 @@ struct Scored {
   double score, magnitude;  // after the cap; scale Σ |q k|
 };
 Scored score_of(const PagedAttention& a, const Slot& s, int64_t row, int64_t head) {
+  const int64_t kv_head = kv_head_of(a, head);
+  const double k_scale = scale_of(a.k_scale, s, kv_head);
   double dot = 0, magnitude = 0;
   for (int64_t i = 0; i < a.q.dim(2); ++i) {
-    const double term = a.q.f64(row, head, i) * stored(a.k_pages, a.k_scale, s, kv_head_of(a, head), i);
+    const double term = a.q.f64(row, head, i) * (a.k_pages.f64(s.page, kv_head, s.offset, i) * k_scale);
     dot += term, magnitude += std::fabs(term);
   }
   double score = dot * static_cast<double>(a.scale);
@@ -55,13 +57,15 @@ void attention_reference_row(const PagedAttention& a, int64_t sequence, int64_t 
   }
   double sum = 0;
   for (double& s : scores) s = std::exp(s - largest), sum += s;
-  for (int64_t i = 0; i < a.q.dim(2); ++i) {
-    double out = 0;
-    for (int64_t key = first; key <= position; ++key)
-      out += scores[static_cast<size_t>(key - first)] *
-             stored(a.v_pages, a.v_scale, slot_of(a, sequence, key), kv_head, i);
-    a.o.set(scores.empty() ? 0 : out / sum, row, head, i);
+  std::vector<double> out(static_cast<size_t>(a.q.dim(2)), 0.0);
+  for (int64_t key = first; key <= position; ++key) {
+    const Slot s = slot_of(a, sequence, key);
+    const double weight = scores[static_cast<size_t>(key - first)], v_scale = scale_of(a.v_scale, s, kv_head);
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i] += weight * (a.v_pages.f64(s.page, kv_head, s.offset, static_cast<int64_t>(i)) * v_scale);
   }
+  for (size_t i = 0; i < out.size(); ++i)
+    a.o.set(scores.empty() ? 0 : out[i] / sum, row, head, static_cast<int64_t>(i));
   if (a.lse) a.lse.set(scores.empty() ? -HUGE_VAL : largest + std::log(sum), row, head);
 }
 
@@ -136,7 +140,8 @@ void AttentionBound::weigh(const PagedAttention& in, int64_t sequence, int64_t r
     largest = std::max(largest, s.score), least = std::min(least, s.score);
     // q times scale, a chain over head_dim, the key's scale; the cap adds the error of tanh and two
     // roundings.
-    keys_.push_back({slot.page, slot.offset, 0, (head_dim + 2) * s.magnitude + (cap > 0 ? 6 * cap : 0)});
+    keys_.push_back({slot.page, slot.offset, scale_of(in.v_scale, slot, kv_head_of(in, head)), 0,
+                     (head_dim + 2) * s.magnitude + (cap > 0 ? 6 * cap : 0)});
   }
   const double blocks =
       std::floor(static_cast<double>(position) / 64) - std::floor(static_cast<double>(first) / 64);
@@ -153,9 +158,10 @@ void AttentionBound::weigh(const PagedAttention& in, int64_t sequence, int64_t r
 double AttentionBound::output(const PagedAttention& in, double out, int64_t sequence, int64_t row,
                               int64_t head, int64_t position, int64_t i) {
   weigh(in, sequence, row, head, position);
+  const int64_t kv_head = kv_head_of(in, head);
   double weights = 0, values = 0;
   for (const Key& k : keys_) {
-    const double v = stored(in.v_pages, in.v_scale, {k.page, k.offset}, kv_head_of(in, head), i);
+    const double v = in.v_pages.f64(k.page, kv_head, k.offset, i) * k.v_scale;
     weights += k.weight * k.error * std::fabs(v - out);
     values += k.weight * std::fabs(v);
   }

@@ -35,6 +35,7 @@ class AttentionBound {
   void weigh(const PagedAttention& in, int64_t sequence, int64_t row, int64_t head, int64_t position);
   struct Key {
     int64_t page, offset;
+    double v_scale;        // of its value's codes
     double weight, error;  // of the softmax; relative error of the weight
   };
   const void* of_ = nullptr;  // q, row, head that keys_ were made for

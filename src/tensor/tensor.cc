@@ -53,10 +53,18 @@ int64_t Tensor::bytes() const {
 }
 
 int64_t Tensor::offset(int64_t i, int64_t j, int64_t k, int64_t l) const {
-  const int64_t index[] = {i, j, k, l};
-  int64_t at = 0;
-  for (int d = 0; d < rank() && d < 4; ++d) at += index[d] * stride(d);
+  int64_t at = rank() > 0 ? i * strides[0] : 0;
+  if (rank() > 1) at += j * strides[1];
+  if (rank() > 2) at += k * strides[2];
+  if (rank() > 3) at += l * strides[3];
   return at;
+}
+
+/// Element `at` of blocks. Apart from f64(): sanitizers prepare a frame of arrays at every call.
+static double decoded(DType dtype, const void* data, int64_t at) {
+  double block[256];
+  decode_block(dtype, data, at / dtype_block(dtype), block);
+  return block[at % dtype_block(dtype)];
 }
 
 double Tensor::f64(int64_t i, int64_t j, int64_t k, int64_t l) const {
@@ -78,11 +86,8 @@ double Tensor::f64(int64_t i, int64_t j, int64_t k, int64_t l) const {
     case kI64:
       return static_cast<double>(as<int64_t>()[at]);
     default:
-      break;
+      return decoded(dtype, data, at);
   }
-  double block[256];
-  decode_block(dtype, data, at / dtype_block(dtype), block);
-  return block[at % dtype_block(dtype)];
 }
 
 int64_t Tensor::i64(int64_t i, int64_t j, int64_t k) const {

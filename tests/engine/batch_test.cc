@@ -129,7 +129,7 @@ TEST_P(Batch, K46_2_3_and_7_threads_give_the_logits_of_1) {
     make_alone(tiny);
   }
   for (const int threads : {2, 3, 7}) {
-    if (kSanitized && threads == 7) continue;
+    if (kSanitized && threads != 3) continue;
     // Every loop is divided, however short.
     TinyModel tiny(spec(), {.threads = threads, .isa = Isa::none, .crossover_bytes = 1});
     expect_as_alone(tiny, options(48, 16, 5), 0, text(threads, " threads"));

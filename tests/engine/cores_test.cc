@@ -100,14 +100,15 @@ TEST_F(Quota, K45_what_is_no_quota_is_none) {
 }
 
 TEST_F(Quota, K45_hyper_threads_of_one_core_count_once) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  ASSERT_EQ(sched_getaffinity(0, sizeof mask, &mask), 0);
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &mask)) continue;
     put(text("/processors/cpu", cpu, "/topology/physical_package_id"), "0\n");
     put(text("/processors/cpu", cpu, "/topology/core_id"), "3\n");
   }
   EXPECT_EQ(cores(), 1);
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  ASSERT_EQ(sched_getaffinity(0, sizeof mask, &mask), 0);
   int sockets = 0;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
     if (CPU_ISSET(cpu, &mask))

@@ -119,10 +119,12 @@ TEST_P(Refusals, numbers_of_the_metadata_that_are_none) {
 }
 
 TEST_P(Refusals, integers_of_the_metadata_that_are_missing_or_contradict) {
+  int nth = 0;
   for (const char* key :
        {"block_count", "embedding_length", "attention.head_count", "attention.head_count_kv",
         "attention.key_length", "feed_forward_length", "context_length", "vocab_size"})
     for (const int64_t value : {-1, 0, 1, 3, 1 << 30}) {
+      if (kSanitized && nth++ % 3 != 0) continue;  // 3 is prime to the values: each with some key
       TinySpec s = spec();
       s.left_out = {key};
       if (value >= 0)

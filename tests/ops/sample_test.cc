@@ -229,6 +229,7 @@ TEST(Sample, filters_that_keep_thousands_agree_with_a_sort) {
   for (int64_t i = 0; i < 30; ++i) few[static_cast<size_t>(i * 1999)] = static_cast<float>(i % 7);
   for (const auto& logits :
        {normal_logits(kColumns, 10), ties, huge, few, std::vector<float>(kColumns, 0.5f)}) {
+    if (kSanitized && logits != ties && logits != few) continue;
     SampleRows rows(logits, kColumns, 12);
     rows.top_k = {20000, 20000, 59999, 0, 0, 0, 300, 5000, 0, 100, 7000, 40};
     rows.top_p = {1, 0.8f, 0.99f, 0.9f, 0.99f, 0.5f, 1, 0.97f, 0.999f, 0.5f, 1, 1};

@@ -23,8 +23,16 @@ class Bench(Runs):
     def rows(self, *arguments):
         return json.loads(self.ends(DONE, "", *self.bench(*arguments, "--json")).stdout)["operators"]
 
+    def all_rows(self):
+        """The rows of all operators, and the seconds that they took: once for all tests."""
+        if not hasattr(Bench, "made"):
+            self.machine()
+            begin = time.monotonic()
+            Bench.made = self.rows("--op", "all"), time.monotonic() - begin
+        return Bench.made
+
     def test_every_shape_that_is_printed_is_the_one_that_shape_takes(self):
-        printed = self.rows("--op", "all")
+        printed, _ = self.all_rows()
         self.assertGreater(len({r["op"] for r in printed}), 12)
         for row in printed:
             again, = self.rows("--op", row["op"], "--shape", row["shape"])
@@ -50,17 +58,16 @@ class Bench(Runs):
             self.assertLess(kilobytes * 1024, 900e6 if op == "embedding" else 700e6, op)
 
     def test_all_operators_are_timed_in_bounded_time_and_rows_come_as_they_are_made(self):
+        _, whole = self.all_rows()
+        self.assertLess(whole, 90)
         command = self.bench("--op", "all")
         begin = time.monotonic()
         with subprocess.Popen([RIDGE, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as run:
-            os.read(run.stdout.fileno(), 65536)
+            self.assertIn(b"\n", os.read(run.stdout.fileno(), 65536))
             first = time.monotonic() - begin
             self.assertIsNone(run.poll())
-            run.communicate(timeout=100)
-            whole = time.monotonic() - begin
-        self.assertEqual(run.returncode, DONE)
+            run.kill()
         self.assertLess(first, whole / 2)
-        self.assertLess(whole, 90)
 
     def test_control_c_ends_a_bench_while_its_operands_are_made(self):
         # 600 million random numbers in blocks: many seconds.
