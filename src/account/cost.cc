@@ -22,6 +22,9 @@ static int64_t sum(const Array& values) {
 int64_t Cost::total_flops() const {
   return sum(flops);
 }
+int64_t Cost::total_executed() const {
+  return sum(executed_flops);
+}
 int64_t Cost::total_read() const {
   return sum(read_bytes);
 }

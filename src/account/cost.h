@@ -27,6 +27,7 @@ struct Cost {
   int64_t launches = 0;
 
   int64_t total_flops() const;
+  int64_t total_executed() const;
   int64_t total_read() const;
   int64_t total_written() const;
   int64_t total_bytes() const { return total_read() + total_written(); }

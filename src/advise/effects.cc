@@ -17,9 +17,8 @@ size_t unit(Engine e) {
 }
 
 void move_flops(Cost* cost, Engine to) {
-  int64_t useful = cost->total_flops(), executed = 0;
-  for (int64_t& f : cost->executed_flops) executed += f, f = 0;
-  cost->flops.fill(0);
+  const int64_t useful = cost->total_flops(), executed = cost->total_executed();
+  cost->flops.fill(0), cost->executed_flops.fill(0);
   cost->flops[unit(to)] = useful, cost->executed_flops[unit(to)] = executed;
 }
 

@@ -170,8 +170,7 @@ ridge_status ridge_call_cost(const ridge_call* call, ridge_cost* cost) {
     const Cost found = call->op->cost(selection, call->args.get());
     ridge_cost c = RIDGE_COST_INIT;
     c.kernel = call->op->kernel_name(selection);
-    for (const int64_t f : found.flops) c.flops += f;
-    for (const int64_t f : found.executed_flops) c.executed_flops += f;
+    c.flops = found.total_flops(), c.executed_flops = found.total_executed();
     for (size_t i = 0; i < found.read_bytes.size(); ++i)
       c.read_bytes[i] = found.read_bytes[i], c.written_bytes[i] = found.written_bytes[i];
     write_struct(c, cost);

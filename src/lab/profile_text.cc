@@ -20,9 +20,7 @@ Json row_json(const ProfileRow& r) {
   j["name"] = r.op, j["shape"] = r.shape, j["kernel"] = r.kernel, j["formats"] = r.formats,
   j["calls"] = r.calls, j["time_us"] = r.time_us;
   j["flops"] = r.cost.total_flops();
-  int64_t executed = 0;
-  for (const int64_t f : r.cost.executed_flops) executed += f;
-  j["executed_flops"] = executed;
+  j["executed_flops"] = r.cost.total_executed();
   if (r.cost.square_flops > 0) j["square_flops"] = r.cost.square_flops;
   j["bytes"] = Json::object();
   for (size_t c = 0; c < kDataClasses; ++c)
@@ -86,9 +84,7 @@ void bytes_text_of(std::string& out, const std::vector<ShownRow>& rows) {
                  static_cast<double>(r.cost.written_bytes[c]) / n / 1e3);
       print_to(out, " %17s", cell.c_str());
     }
-    int64_t executed = 0;
-    for (const int64_t f : r.cost.executed_flops) executed += f;
-    print_to(out, " %15.3f", static_cast<double>(executed) / n / 1e6);
+    print_to(out, " %15.3f", static_cast<double>(r.cost.total_executed()) / n / 1e6);
     if (r.cost.square_flops > 0) print_to(out, " %18.3f", static_cast<double>(r.cost.square_flops) / n / 1e6);
     out += "\n";
   }

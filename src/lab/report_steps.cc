@@ -183,9 +183,8 @@ std::string byte_table(const ProfilePhase& phase, const std::vector<NamedRow>& r
     cell(out, n.id, true), cell(out, escaped(n.row->op), true);
     for (size_t c = 0; c < kDataClasses; ++c)
       cell(out, text(n.row->cost.read_bytes[c] / calls, " / ", n.row->cost.written_bytes[c] / calls));
-    int64_t executed = 0;
-    for (const int64_t f : n.row->cost.executed_flops) executed += f;
-    cell(out, text(n.row->cost.total_flops() / calls)), cell(out, text(executed / calls));
+    cell(out, text(n.row->cost.total_flops() / calls));
+    cell(out, text(n.row->cost.total_executed() / calls));
     cell(out, n.row->cost.square_flops > 0 ? text(n.row->cost.square_flops / calls) : "");
     out += "</tr>";
   }

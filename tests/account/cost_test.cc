@@ -382,6 +382,7 @@ TEST(Cost, sums_keep_every_class_and_engine) {
   b.launches = 3;
   a += b;
   EXPECT_EQ(a.total_flops(), 1 + 2 + 3 + 4 + 5 + 50);
+  EXPECT_EQ(a.total_executed(), 100);
   EXPECT_EQ(a.total_read(), 0 + 1 + 2 + 3 + 4);
   EXPECT_EQ(a.total_written(), 500);
   EXPECT_EQ(a.total_bytes(), 510);
