@@ -4,6 +4,7 @@
 #include "account/cost.h"
 #include "kernels/attention/walk.h"
 #include "ops/attention_prefill/attention_prefill.h"
+#include "ops/attention_prefill/tiling.h"
 #include "ops/paged_attention.h"
 #include "tensor/with_dtype.h"
 
@@ -11,40 +12,9 @@ namespace ridge::RIDGE_ISA {
 
 namespace {
 
-/// How the rows of each sequence are cut into tiles; never what a row's bits depend on.
-struct Tiling {
-  int64_t group, heads_per_tile, head_tiles, queries_per_tile;
-
-  /// Tiles as large as they may be, unless threads would then wait for the last ones: packing a block of keys
-  /// for one more tile costs a few percent, a thread without a tile all of its time.
-  Tiling(const AttentionPrefillArgs& a, int threads)
-      : group(a.q.dim(1) / a.k_pages.dim(1)),
-        heads_per_tile(std::min(group, attention::tile_rows(a.q.dim(2)))),
-        head_tiles(heads_per_tile > 0 ? (group + heads_per_tile - 1) / heads_per_tile : 0),
-        queries_per_tile(heads_per_tile > 0 ? attention::tile_rows(a.q.dim(2)) / heads_per_tile : 1) {
-    constexpr int64_t kFewestRows = 24;
-    const int64_t most = queries_per_tile;
-    for (int64_t parts = 2; !busy(a, threads) && most / parts * heads_per_tile >= kFewestRows; ++parts)
-      queries_per_tile = most / parts;
-  }
-  int64_t query_tiles(int64_t queries) const { return (queries + queries_per_tile - 1) / queries_per_tile; }
-  int64_t tiles(const AttentionPrefillArgs& a, int64_t sequence) const {
-    return query_tiles(a.query_start.i64(sequence + 1) - a.query_start.i64(sequence)) * a.k_pages.dim(1) *
-           head_tiles;
-  }
-
- private:
-  /// Tiles in rounds of one a thread leave at most a tenth of the threads without one.
-  bool busy(const AttentionPrefillArgs& a, int threads) const {
-    int64_t all = 0;
-    for (int64_t s = 0; s < a.kv_length.dim(0); ++s) all += tiles(a, s);
-    const int64_t places = (all + threads - 1) / threads * threads;
-    return 10 * (places - all) <= places;
-  }
-};
-
 /// Tile number `item` of a sequence. Last queries first: they have the most keys, and long tiles go first.
-attention::Tile tile_of(const AttentionPrefillArgs& a, const Tiling& tiling, int64_t sequence, int64_t item) {
+attention::Tile tile_of(const AttentionPrefillArgs& a, const PrefillTiling& tiling, int64_t sequence,
+                        int64_t item) {
   const int64_t first = a.query_start.i64(sequence), queries = a.query_start.i64(sequence + 1) - first;
   const int64_t per_query_tile = a.k_pages.dim(1) * tiling.head_tiles, tiles = tiling.query_tiles(queries);
   const int64_t query_tile = tiles - 1 - item / per_query_tile;
@@ -88,7 +58,7 @@ double work(const AttentionPrefillArgs& a) {
 
 Status run(Stream& stream, const AttentionPrefillArgs& a) {
   RIDGE_TRY(check_rows(a));
-  const Tiling tiling(a, as_cpu(stream).threads_for(work(a)));
+  const PrefillTiling tiling(a, attention::tile_rows(a.q.dim(2)), as_cpu(stream).threads_for(work(a)));
   const auto tiles = [&](int64_t sequence) { return tiling.tiles(a, sequence); };
   return with_dtype<float, f16, bf16, int8_t>(a.k_pages, [&]<class K>(K) {
     return with_dtype<float, f16, bf16, int8_t>(a.v_pages, [&]<class V>(V) {
