@@ -238,6 +238,64 @@ TEST(RowChange, a_row_that_changes_nothing_keeps_its_time) {
     }
 }
 
+TEST(RowChange, what_a_kernel_leaves_exposed_beside_reading_is_part_of_the_prediction) {
+  Profile p = example_profile(true);
+  const ProfilePhase& decode = p.phases[1];
+  const ProfileRow& linear = decode.rows[0];
+  RowChange f32 = unchanged(p, linear);
+  f32.formats = "q4_1", f32.other_kernel = true;
+  const Interval hidden = changed_time(p, decode, linear, f32);
+  for (KernelPace& k : p.machine.kernels)
+    if (k.formats == f32.formats) k.exposed = 0.5;
+  const Interval exposed = changed_time(p, decode, linear, f32);
+  // Reading takes 2.2 ms, the f32 kernel 3.4: all of the first is hidden behind the second, or half of it.
+  // The row takes a quarter more than is known of it, which may grow with the rest.
+  const double us = 0.5 * linear.verdict.far_us;
+  EXPECT_NEAR(exposed.low - hidden.low, us, 1e-6 * us);
+  EXPECT_NEAR(exposed.high - hidden.high, 1.25 * us, 0.01 * us);
+}
+
+TEST(RowChange, reading_in_pieces_takes_less_as_there_is_less_to_read) {
+  const Profile p = example_profile(true);
+  const ProfilePhase& decode = p.phases[1];
+  ProfileRow linear = decode.rows[0];
+  // All that the row takes is reading, in pieces that give less than the level does.
+  linear.occasion.piece_us = linear.time_us;
+  linear.verdict = judge(linear.cost, p.machine.at(2), linear.occasion);
+  RowChange half = unchanged(p, linear);
+  for (const DataClass c : {DataClass::kWeights, DataClass::kScales}) half.cost.read_bytes[at(c)] /= 2;
+  const Interval t = changed_time(p, decode, linear, half);
+  EXPECT_LT(t.low, 0.5 * linear.time_us);
+  EXPECT_NEAR(t.high, 0.5 * linear.time_us, 0.05 * linear.time_us);
+}
+
+TEST(Predict, a_gain_below_half_a_percent_is_not_sure) {
+  // Fused, the add saves at least reading its value again, and at most its whole time.
+  const auto fused = [](int64_t columns) {
+    Profile p = example_profile();
+    ProfilePhase& decode = p.phases[1];
+    Cost moved;
+    moved.read_bytes[at(DataClass::kActivations)] = moved.written_bytes[at(DataClass::kActivations)] =
+        4 * columns * 8;
+    for (const char* op : {"rms_norm", "add"})
+      decode.rows.insert(decode.rows.begin(),
+                         example_row(p.machine, 2, op, text("1x", columns), "", 8, moved, 10000, 0));
+    decode.wall_us += 20000;
+    return predict(p, {"fuse-add_rms_norm", "off", "on"}, kFused);
+  };
+  const LeverJudgement small = fused(1 << 21), large = fused(5 << 19);
+  EXPECT_GT(small.gain.low, 0.0);
+  EXPECT_LT(small.gain.low, kSureGain);
+  EXPECT_GT(small.gain.high, kWorthwhileGain);
+  EXPECT_TRUE(small.declined);
+  EXPECT_EQ(small.reason.rfind("not surely a gain", 0), 0u) << small.reason;
+  EXPECT_EQ(purpose_of(small), Purpose::kOpen);
+  EXPECT_GT(large.gain.low, kSureGain);
+  EXPECT_LT(large.gain.low, kWorthwhileGain);
+  EXPECT_FALSE(large.declined) << large.reason;
+  EXPECT_EQ(purpose_of(large), Purpose::kGain);
+}
+
 TEST(RowChange, shapes_and_formats_are_read) {
   EXPECT_EQ(shape_dims("512x1536x576"), (std::vector<int64_t>{512, 1536, 576}));
   EXPECT_EQ(shape_dims("schedule"), std::vector<int64_t>{});
