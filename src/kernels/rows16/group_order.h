@@ -8,9 +8,7 @@ namespace ridge {
 /// body(i) for every i of [low, high), from both ends in turns: the same step never comes twice. Results go
 /// to y, and stores that are one distance apart again and again have the processor fetch what lies at that
 /// distance past the last of them, which is another thread's. Threads whose last-level caches are not the
-/// same then take those lines from each other: 512 tokens x 1536 x 576 took 1650 us instead of 1525, and
-/// silu_mul, whose output lay behind y, 280 to 370 instead of 157 (Zen 4, two threads, 320 ns for a line's
-/// way to the other core and back).
+/// same then take those lines from each other: docs/account.md, "Drift", has what that cost.
 template <class Body>
 void for_groups_from_both_ends(int64_t low, int64_t high, const Body& body) {
   for (bool up = true; low < high; up = !up) body(up ? low++ : --high);
