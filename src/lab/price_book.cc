@@ -42,7 +42,7 @@ PriceBook::PriceBook(const StepPlan& plan) {
       Group g;
       g.op = call.op, g.selection = planned.selection;
       g.kernel = call.op->kernel_name(planned.selection), g.formats = formats_of(call);
-      g.launches = planned.launches;
+      g.fixed_shape = call.op->fixed_shape(call.args.get()), g.launches = planned.launches;
       groups_.push_back(std::move(g));
       sources.clear();
       call.op->batch_sources(call.args.get(), &sources);

@@ -24,7 +24,7 @@ class PriceBook {
     AnyOperator* op = nullptr;
     Selection selection;
     std::shared_ptr<const Cost> cost;
-    std::string kernel, shape, formats;
+    std::string kernel, shape, fixed_shape, formats;
     std::vector<KernelLaunch> launches;  // of the plan's first run
     std::vector<int64_t> batch;          // values that cost and shape are of
     size_t row = kNone;  // the caller's: where it keeps what it knows of this shape; kNone when new

@@ -45,7 +45,7 @@ Profiler::Price Profiler::price(Collected& c, Planned& planned, const AnyCall& c
     priced.row = row(c, {call.op->name(), priced.kernel, priced.shape, priced.formats}, &call);
     ProfileRow& r = c.phase.rows[priced.row];
     if (r.launches.empty()) r.launches = priced.launches;
-    r.varies = planned.book.place_of(index) != PriceBook::kNone;
+    r.varies = planned.book.place_of(index) != PriceBook::kNone, r.fixed_shape = priced.fixed_shape;
   }
   return {priced.row, priced.cost};
 }

@@ -24,6 +24,7 @@ struct Workload {
 /// One operator at one shape in one phase.
 struct ProfileRow {
   std::string op, kernel, shape, formats;
+  std::string fixed_shape;         // what of the shape stays from step to step
   std::vector<int64_t> pace_dims;  // of the operator: which of the measured paces is its kernel's
   bool varies = false;             // a call's cost changes from step to step: so do its rows
   int64_t calls = 0;

@@ -43,11 +43,8 @@ ProfileRow sum_of(const std::vector<const ProfileRow*>& rows) {
 
 std::vector<ShownRow> shown_rows(const ProfilePhase& phase, bool each) {
   constexpr size_t kApart = 4;
-  // Of a shape what comes before its lengths: "2 q".
-  const auto key = [](const ProfileRow& r) {
-    return std::tuple(r.op, r.kernel, r.formats, r.pace_dims, r.shape.substr(0, r.shape.find(',')));
-  };
-  using Key = std::tuple<std::string, std::string, std::string, std::vector<int64_t>, std::string>;
+  using Key = std::tuple<std::string, std::string, std::string, std::string>;
+  const auto key = [](const ProfileRow& r) { return Key(r.op, r.kernel, r.formats, r.fixed_shape); };
   std::map<Key, std::vector<const ProfileRow*>> alike;
   for (const ProfileRow& r : phase.rows)
     if (r.varies && !each) alike[key(r)].push_back(&r);

@@ -83,6 +83,8 @@ class AnyOperator {
   /// The same as long as scalars and batch_values() are.
   virtual Cost cost(const Selection& selection, const void* args) const = 0;
   virtual std::string shape(const void* args) const = 0;
+  /// What of shape() stays from step to step: all but the lengths of the batch.
+  virtual std::string fixed_shape(const void* args) const = 0;
 
   /// Null when the operator packs nothing on that target, or keeps the file's layout.
   virtual const PackedLayout* packed_layout(const Target& target, DType dtype, const Shape& shape) const = 0;

@@ -197,6 +197,9 @@ struct Operator {
   std::shared_ptr<const std::vector<QueryChunk>> A::*chunks = nullptr;
   /// A key of this call's row in the account; null: the dims of the operands, joined.
   std::function<std::string(const A&)> shape_key;
+  /// What follows it in the key, of calls whose lengths change from step to step: rows that differ in nothing
+  /// else may be shown as their sum. Null: nothing.
+  std::function<std::string(const A&)> lengths_key = nullptr;
   /// Calls whose operands lie in a core's own caches, on which `ridge probe` measures how fast the kernels
   /// are by themselves (machine/pace.h); none: unknown, and the account says so.
   std::vector<Case<A>> pace;

@@ -180,12 +180,17 @@ double AttentionBound::log_sum(const PagedAttention& in, double lse, int64_t seq
   return weights + kUnit * (8 + 2 * n / 64 + 4 * std::fabs(lse) + 2 * std::log(n + 1));
 }
 
-std::string attention_shape(const PagedAttention& a, int64_t keys, int64_t pairs) {
+std::string attention_shape(const PagedAttention& a) {
   std::string out = text(a.q.dim(0), " q, ", a.q.dim(1), "/", a.k_pages.dim(1), " x ", a.q.dim(2));
   if (a.window > 0) out += text(", window ", a.window);
+  return out;
+}
+
+std::string attention_lengths(const PagedAttention& a, int64_t keys, int64_t pairs) {
+  std::string out;
   constexpr size_t kNamed = 4;
   if (a.chunks == nullptr || a.chunks->empty() || a.chunks->size() > kNamed) {
-    out += text(", ", a.kv_length.dim(0), " kv ", keys, pairs == keys ? "" : text(", pairs ", pairs));
+    out = text(a.kv_length.dim(0), " kv ", keys, pairs == keys ? "" : text(", pairs ", pairs));
     if (a.chunks == nullptr || a.chunks->empty()) return out;
     uint32_t hash = 2166136261u;  // FNV-1a, by number
     for (const QueryChunk& c : *a.chunks)
@@ -194,7 +199,7 @@ std::string attention_shape(const PagedAttention& a, int64_t keys, int64_t pairs
     std::snprintf(digits, sizeof digits, " #%08x", hash);
     return out + digits;
   }
-  for (const QueryChunk& c : *a.chunks) out += text(", ", c.tokens, " after ", c.past);
+  for (const QueryChunk& c : *a.chunks) out += text(out.empty() ? "" : ", ", c.tokens, " after ", c.past);
   return out;
 }
 

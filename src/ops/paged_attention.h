@@ -57,10 +57,11 @@ std::vector<Operand<A>> attention_operands(const char* rows_dims, const char* ls
           {"kv_length", &A::kv_length, kIn, kIndices, "sequences", {kI64}}};
 }
 
-/// A row's key in the account: queries, query and kv heads, head_dim, the window if any, and each chunk with
-/// its past, "1 q, 9/3 x 64, 1 after 120"; beyond four chunks sequences, keys, pairs and a hash of the
-/// chunks.
-std::string attention_shape(const PagedAttention& a, int64_t keys, int64_t pairs);
+/// A row's key in the account, "1 q, 9/3 x 64, 1 after 120": queries, query and kv heads, head_dim, and the
+/// window if any …
+std::string attention_shape(const PagedAttention& a);
+/// … and each chunk with its past; beyond four chunks sequences, keys, pairs and a hash of the chunks.
+std::string attention_lengths(const PagedAttention& a, int64_t keys, int64_t pairs);
 
 /// Account: scores and weighted values are 2 head_dim FLOPs each per pair and query head; keys and values are
 /// read once per kv head (sharing saves bytes, not FLOPs).

@@ -133,6 +133,9 @@ class Registered final : public AnyOperator, public CallJudge {
   }
   Cost cost(const Selection& selection, const void* args) const override;
   std::string shape(const void* args) const override {
+    return fixed_shape(args) + (op_.lengths_key ? ", " + op_.lengths_key(as(args)) : "");
+  }
+  std::string fixed_shape(const void* args) const override {
     return op_.shape_key ? op_.shape_key(as(args)) : default_shape_key(op_, as(args));
   }
 

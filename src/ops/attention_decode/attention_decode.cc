@@ -52,7 +52,8 @@ Tolerance<A> tolerance() {
 Operator<A> describe_attention_decode() {
   Operator<A> op;
   op.name = "attention_decode";
-  op.shape_key = [](const A& a) { return attention_shape(a, a.keys.get(), a.pairs.get()); };
+  op.shape_key = [](const A& a) { return attention_shape(a); };
+  op.lengths_key = [](const A& a) { return attention_lengths(a, a.keys.get(), a.pairs.get()); };
   op.operands = attention_operands<A>("sequences heads head_dim", "sequences heads");
   op.operands[0].dtypes = {kF32, kBF16};
   op.counts = {{"pairs", &A::pairs}, {"keys", &A::keys}};

@@ -71,7 +71,8 @@ Tolerance<A> tolerance() {
 Operator<A> describe_attention_prefill() {
   Operator<A> op;
   op.name = "attention_prefill";
-  op.shape_key = [](const A& a) { return attention_shape(a, a.keys.get(), a.pairs.get()); };
+  op.shape_key = [](const A& a) { return attention_shape(a); };
+  op.lengths_key = [](const A& a) { return attention_lengths(a, a.keys.get(), a.pairs.get()); };
   op.operands = attention_operands<A>("tokens heads head_dim", "tokens heads");
   op.operands.push_back({"query_start", &A::query_start, kIn, kIndices, "sequences_plus_1", {kI64}});
   op.counts = {{"pairs", &A::pairs}, {"keys", &A::keys}};
