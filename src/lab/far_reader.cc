@@ -1,7 +1,7 @@
 #include "lab/far_reader.h"
 
 #include <algorithm>
-#include <atomic>
+#include <array>
 #include <map>
 
 #include "lab/probe.h"
@@ -97,43 +97,65 @@ class CpuFarReader {
     for (auto* times : {&out.stream_us, &out.piece_us})
       for (double& t : *times) t *= us;
     for (const CoreLoss& l : lost) out.disturbed |= l.share() > kMostLost;
-    out.flops = arithmetic(&out.disturbed);
+    out.flops = arithmetic(&out.disturbed), out.near_read = near_read(&out.disturbed);
     return out;
   }
 
  private:
-  /// The probe's loop, for some 50 us on every thread at once: long beside their start, short beside a step.
+  /// The probe's loops, on every thread at once.
   double arithmetic(bool* disturbed) {
+    return rate(
+        [&](int) {
+          float sink = 0;
+          return loops_.f32(kF32Rounds, &sink);
+        },
+        &f32_passes_, disturbed);
+  }
+  double near_read(bool* disturbed) {
+    const int threads = device_.team().threads();
+    const int64_t each = std::max<int64_t>(kLeastSet / threads / 1024 * 1024, 1024);
+    near_.resize(static_cast<size_t>(threads));
+    return rate(
+        [&](int thread) {
+          (void)loops_.read(near_[static_cast<size_t>(thread)].bytes.data(), each);
+          return each;
+        },
+        &near_passes_, disturbed);
+  }
+
+  /// What all threads do a second of what `pass(thread)` returns: in some 50 us, long beside their start and
+  /// short beside a step. `passes` is kept from reading to reading.
+  template <class Pass>
+  double rate(const Pass& pass, int64_t* passes, bool* disturbed) {
     constexpr int64_t kLeastNs = 50000;
     struct alignas(64) Spell {
-      int64_t operations = 0, ticks = 0;
-      float sink = 0;
+      int64_t done = 0, ticks = 0;
       CoreLoss loss;
     };
     std::vector<Spell> spells(static_cast<size_t>(device_.team().threads()));
     const auto spell = [&](int thread) {
-      Spell& s = spells[static_cast<size_t>(thread)];
-      s.loss = {};
+      Spell s;
       s.loss.begin();
       const int64_t from = ticks();
-      s.operations = loops_.f32(rounds_, &s.sink);
+      for (int64_t i = 0; i < *passes; ++i) s.done += pass(thread);
       s.ticks = ticks() - from;
       s.loss.end();
+      spells[static_cast<size_t>(thread)] = s;
     };
-    Instant begin;
     double ns = 0;
-    for (;; rounds_ *= 2) {
-      begin = Instant::now();
+    for (;; *passes *= 2) {
+      const Instant begin = Instant::now();
       device_.team().run_together(device_.team().threads(), spell);
       const Instant end = Instant::now();
       ns = ns_per_tick(begin, end);
       if (end.ns - begin.ns >= kLeastNs) break;
     }
-    for (const Spell& s : spells) *disturbed |= s.loss.share() > kMostLost;
-    double rate = 0;
-    for (const Spell& s : spells)
-      rate += static_cast<double>(s.operations) / (static_cast<double>(s.ticks) * ns) * 1e9;
-    return rate;
+    double all = 0;
+    for (const Spell& s : spells) {
+      *disturbed |= s.loss.share() > kMostLost;
+      all += static_cast<double>(s.done) / (static_cast<double>(s.ticks) * ns) * 1e9;
+    }
+    return all;
   }
 
   static void add(const std::vector<Piece>& pieces, const std::vector<std::vector<int64_t>>& took,
@@ -147,15 +169,19 @@ class CpuFarReader {
     // What the loop reads: multiples of 1024 bytes, so that its four streams begin with whole lines.
     const int64_t first = p.bytes * thread / threads / 1024 * 1024,
                   last = p.bytes * (thread + 1) / threads / 1024 * 1024;
-    sink_.store(loops_.read(p.data + first, last - first), std::memory_order_relaxed);
+    (void)loops_.read(p.data + first, last - first);
   }
 
   CpuDevice& device_;
   CpuStream stream_;
   ProbeLoops loops_;
   std::map<uint64_t, std::vector<Piece>> pieces_;  // by plan
-  std::atomic<float> sink_{0};
-  int64_t rounds_ = 64;  // of arithmetic()
+  static constexpr int64_t kF32Rounds = 4096;      // beside which the sum at their end is nothing
+  int64_t f32_passes_ = 1, near_passes_ = 1;
+  struct alignas(64) NearSet {
+    std::array<std::byte, kLeastSet> bytes{};
+  };
+  std::vector<NearSet> near_;  // by thread
 };
 
 }  // namespace

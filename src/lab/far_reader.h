@@ -1,6 +1,6 @@
 #pragma once
-// FarReader: how fast memory gives a step its weights at this moment, with nothing computed, and how fast the
-// processor then computes, with nothing read.
+// FarReader: how fast memory gives a step its weights at this moment, with nothing computed, how fast the
+// processor then computes, with nothing read, and how fast it reads what lies in a core's own cache.
 
 #include <functional>
 #include <memory>
@@ -19,8 +19,9 @@ struct FarReading {
   int64_t bytes = 0;              // of all calls
   std::vector<double> stream_us;  // all calls in one go
   std::vector<double> piece_us;   // the threads meet after each call; meetings aside
-  double flops =
-      0;  // multiply-adds in f32 on registers alone, of all threads, operations a second; 0: not taken
+  // Of all threads, a second; 0: not taken.
+  double flops = 0;        // operations: multiply-adds in f32 on registers alone
+  double near_read = 0;    // bytes, of a set in each core's first cache
   bool disturbed = false;  // a thread lost its core to another program meanwhile: no property of the machine
 };
 

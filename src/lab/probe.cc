@@ -72,7 +72,8 @@ class Probe {
   ThreadCeilings blank(int threads) const {
     ThreadCeilings c;
     c.threads = threads;
-    for (int64_t bytes = 32 << 10; bytes <= o_.largest_bytes; bytes *= 2) c.curve.push_back({bytes, 0, 0, 0});
+    for (int64_t bytes = kLeastSet; bytes <= o_.largest_bytes; bytes *= 2)
+      c.curve.push_back({bytes, 0, 0, 0});
     for (int64_t bytes = 16 << 10; bytes <= std::min<int64_t>(o_.largest_bytes, 16 << 20); bytes *= 4)
       c.pieces.push_back({bytes, 0});
     c.barrier_us = threads > 1 ? HUGE_VAL : 0;
@@ -165,10 +166,8 @@ class Probe {
                   }) /
              1e9;
     };
-    std::atomic<float> sink{0};
-    const auto read = [&](std::byte* m, int64_t n) {
-      sink.store(loops_.read(m, n), std::memory_order_relaxed);
-    };
+    // The sum is kept nowhere: its line would go from thread to thread with every pass.
+    const auto read = [&](std::byte* m, int64_t n) { (void)loops_.read(m, n); };
     p->read = std::max(p->read, gbs(read));
     p->write = std::max(p->write, gbs([&](std::byte* m, int64_t n) { loops_.write(m, n); }));
     p->copy = std::max(p->copy, gbs([&](std::byte* m, int64_t n) { loops_.copy(m, m + n / 2, n / 2); }));
@@ -177,15 +176,12 @@ class Probe {
   /// Reads of memory that no cache holds, `bytes` between two meetings; GB/s.
   double piece(int threads, int64_t bytes) {
     const int64_t each = bytes / threads / 1024 * 1024, pieces = std::max<int64_t>(1, (4 << 20) / bytes);
-    std::atomic<float> sink{0};
     return best(static_cast<double>(each * threads * pieces),
                 [&] {
                   for (int64_t i = 0; i < pieces; ++i, next_ += bytes) {
                     if (next_ + bytes > memory_.bytes()) next_ = 0;
-                    device_.team().run_together(threads, [&](int t) {
-                      sink.store(loops_.read(memory_.begin() + next_ + t * each, each),
-                                 std::memory_order_relaxed);
-                    });
+                    device_.team().run_together(
+                        threads, [&](int t) { (void)loops_.read(memory_.begin() + next_ + t * each, each); });
                   }
                 }) /
            1e9;

@@ -5,6 +5,10 @@
 
 namespace ridge {
 
+/// The smallest set of bytes that all threads together read: each its share, from the first of its own
+/// caches.
+inline constexpr int64_t kLeastSet = 32 << 10;
+
 struct ProbeLoops {
   /// Reads `bytes` (a multiple of 1024) in four streams; the sum keeps the loads alive.
   float (*read)(const void* from, int64_t bytes);

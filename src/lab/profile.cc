@@ -4,6 +4,7 @@
 
 #include "account/recorder.h"
 #include "lab/formats_of.h"
+#include "lab/probe_loops.h"
 #include "lab/statistics.h"
 
 namespace ridge {
@@ -176,7 +177,7 @@ void Profiler::clear() {
 void Profiler::take_readings(ProfilePhase* phase, const ThreadCeilings& ceilings) const {
   Drift& d = phase->drift;
   double bytes = 0, us = 0;
-  std::vector<double> flops;
+  std::vector<double> flops, near;
   for (const auto& entry : plans_) {
     const Planned& planned = entry.second;
     if (entry.first.first != phase->phase) continue;
@@ -194,11 +195,14 @@ void Profiler::take_readings(ProfilePhase* phase, const ThreadCeilings& ceilings
     }
     bytes += static_cast<double>(planned.steps * planned.readings.front().bytes);
     d.readings += static_cast<int64_t>(planned.readings.size());
-    for (const FarReading& r : planned.readings)
+    for (const FarReading& r : planned.readings) {
       if (r.flops > 0) flops.push_back(r.flops);
+      if (r.near_read > 0) near.push_back(r.near_read);
+    }
   }
   d.now = us > 0 ? bytes / us * 1e6 : 0, d.file = read_bandwidth(ceilings, d.bytes);
   if (!flops.empty()) d.flops_now = median(flops), d.flops_file = ceilings.flops[size_t(Engine::kF32)];
+  if (!near.empty()) d.near_now = median(near), d.near_file = read_bandwidth(ceilings, kLeastSet);
   for (ProfileRow& r : phase->rows) r.occasion.far_read_rate = d.now;
 }
 
@@ -218,10 +222,8 @@ Profile Profiler::finish(const Machine& machine, int threads) {
   for (const auto& [phase, collected] : phases_) {
     ProfilePhase out = collected.phase;
     take_readings(&out, ceilings);
-    // Its kernels' own pace on near data follows the processor as its peaks do.
-    const double arithmetic = out.drift.arithmetic();
     ThreadCeilings now = ceilings;
-    for (double& flops : now.flops) flops *= arithmetic;
+    for (double& flops : now.flops) flops *= out.drift.arithmetic();
     // The host's row last, whatever came first.
     std::stable_partition(out.rows.begin(), out.rows.end(),
                           [](const ProfileRow& r) { return r.op != "host"; });
@@ -234,7 +236,7 @@ Profile Profiler::finish(const Machine& machine, int threads) {
       const auto calls = static_cast<double>(r.calls);
       const PaceQuery pace{r.op, r.kernel, r.formats, r.pace_dims};
       r.occasion.kernel_us =
-          calls * kernel_us(machine, pace, pace_work(r.cost) / calls, threads) / arithmetic;
+          calls * kernel_us(machine, pace, pace_work(r.cost) / calls, threads) / out.drift.pace();
       r.occasion.launch_us = static_cast<double>(r.cost.launches) * machine.launch_us();
       if (const KernelPace* k = nearest_pace(machine, pace)) {
         r.occasion.launch_us += calls * k->start_us * working(r);

@@ -1,6 +1,7 @@
 #pragma once
 // Profile: every operator call of a workload, priced by its own Cost and judged against the measured machine.
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -42,9 +43,15 @@ struct Drift {
   int64_t bytes = 0;                     // that a step reads of weights, scales and KV
   double now = 0, file = 0;              // bytes a second: median of the readings; the machine file's
   double flops_now = 0, flops_file = 0;  // multiply-adds in f32, operations a second, likewise
+  double near_now = 0, near_file = 0;    // reads of a core's own cache, bytes a second, likewise
   /// What the processor computes now, of what it did when it was probed: less at a lower clock, or where
-  /// something else uses the same core. 1 where it was not read.
+  /// something else computes on the same core. 1 where it was not read.
   double arithmetic() const { return flops_now > 0 && flops_file > 0 ? flops_now / flops_file : 1; }
+  /// Likewise of the kernels on near data, which load and unpack beside computing: the less of that and of
+  /// reads.
+  double pace() const {
+    return near_now > 0 && near_file > 0 ? std::min(arithmetic(), near_now / near_file) : arithmetic();
+  }
 };
 
 struct ProfilePhase {

@@ -45,6 +45,7 @@ Json drift_json(const Drift& d, int threads) {
     j["bytes"] = d.bytes, j["threads"] = threads, j["read_gbs"] = d.now / 1e9,
     j["machine_read_gbs"] = d.file / 1e9;
   if (d.flops_now > 0) j["f32_gflops"] = d.flops_now / 1e9, j["machine_f32_gflops"] = d.flops_file / 1e9;
+  if (d.near_now > 0) j["near_read_gbs"] = d.near_now / 1e9, j["machine_near_read_gbs"] = d.near_file / 1e9;
   return j;
 }
 
@@ -158,6 +159,8 @@ std::string drift_text(const Drift& d, int threads) {
   if (d.flops_now > 0)
     print_to(out, "; f32 arithmetic: %.0f GFLOP/s, %.0f in the machine file", d.flops_now / 1e9,
              d.flops_file / 1e9);
+  if (d.near_now > 0)
+    print_to(out, "; cores read their own caches at %.0f GB/s, %.0f", d.near_now / 1e9, d.near_file / 1e9);
   return out;
 }
 

@@ -37,7 +37,8 @@ FarReader reader_of(double rate, std::chrono::milliseconds takes = {}) {
 }
 
 /// A prefill and 20 decode steps of a tiny model.
-Profile profile_with(FarReader reader, double* elapsed_us = nullptr) {
+Profile profile_with(FarReader reader, double* elapsed_us = nullptr,
+                     const Machine& machine = flat_machine(kFileRate, 1e13)) {
   TinyModel tiny;
   EngineOptions o;
   o.kv.context = 128;
@@ -48,7 +49,7 @@ Profile profile_with(FarReader reader, double* elapsed_us = nullptr) {
   const int64_t begin = now_ns();
   generate(*engine, {request(random_prompt(40, 1), 21)});
   if (elapsed_us != nullptr) *elapsed_us = static_cast<double>(now_ns() - begin) / 1e3;
-  return profiler.finish(flat_machine(kFileRate, 1e13), 1);
+  return profiler.finish(machine, 1);
 }
 
 TEST(Drift, memory_that_gives_half_doubles_the_limits_that_it_sets_and_is_stated_beside_the_machine_file) {
@@ -102,6 +103,33 @@ TEST(Drift, a_processor_that_computes_at_half_doubles_its_limits_and_says_so) {
   EXPECT_NE(profile_text(now, false).find("f32 arithmetic: 5000 GFLOP/s, 10000 in the machine file"),
             std::string::npos);
   EXPECT_NE(profile_json(now).find("\"machine_f32_gflops\": 10000.0"), std::string::npos);
+}
+
+TEST(Drift, a_core_that_reads_its_own_cache_at_half_halves_the_pace_of_kernels_and_no_peak) {
+  const auto reading = [](double flops, double near) {
+    return [=, plain = reader_of(kFileRate)](const StepPlan& plan) {
+      FarReading r = plain(plan);
+      r.flops = flops, r.near_read = near;
+      return r;
+    };
+  };
+  // The pace of one kernel is known.
+  const ProfileRow known = profile_with(nullptr).phases[0].rows[0];
+  Machine machine = flat_machine(kFileRate, 1e13);
+  machine.kernels.push_back({known.op, known.kernel, known.formats, known.pace_dims, {{1e6, 10}}});
+  const Profile before = profile_with(reading(1e13, kFileRate), nullptr, machine),
+                now = profile_with(reading(1e13, kFileRate / 2), nullptr, machine),
+                slower = profile_with(reading(2.5e12, kFileRate / 2), nullptr, machine);
+  EXPECT_DOUBLE_EQ(now.phases[0].drift.pace(), 0.5);
+  EXPECT_DOUBLE_EQ(now.phases[0].drift.arithmetic(), 1);
+  EXPECT_DOUBLE_EQ(slower.phases[0].drift.pace(), 0.25) << "the slower of the two";
+  const ProfileRow &a = before.phases[0].rows[0], &b = now.phases[0].rows[0], &c = slower.phases[0].rows[0];
+  EXPECT_GT(a.occasion.kernel_us, 0);
+  EXPECT_DOUBLE_EQ(b.occasion.kernel_us, 2 * a.occasion.kernel_us);
+  EXPECT_DOUBLE_EQ(c.occasion.kernel_us, 4 * a.occasion.kernel_us);
+  EXPECT_DOUBLE_EQ(b.verdict.limit_us, a.verdict.limit_us);
+  EXPECT_NE(profile_text(now, false).find("cores read their own caches at 5 GB/s, 10"), std::string::npos);
+  EXPECT_NE(profile_json(now).find("\"machine_near_read_gbs\": 10.0"), std::string::npos);
 }
 
 TEST(Drift, a_thread_that_loses_its_core_while_it_reads_is_no_drift) {
@@ -256,6 +284,8 @@ TEST(FarReader, reads_the_weights_of_the_calls_that_have_them) {
       const FarReading r = reader(plan);
       EXPECT_GT(r.flops, 1e8);
       EXPECT_LT(r.flops, 1e14);
+      EXPECT_GT(r.near_read, 1e8);
+      EXPECT_LT(r.near_read, 1e13);
       ASSERT_EQ(r.stream_us.size(), plan.calls().size());
       ASSERT_EQ(r.piece_us.size(), plan.calls().size());
       int64_t held = 0;
