@@ -68,8 +68,11 @@ def decided(advice):
 
 
 def sign(advice):
-    """'right' or 'wrong' of a decided pair, by the middle of the predicted interval, be 0 in it or not."""
-    predicted = advice["chosen"]["predicted_gain"]
+    """'right' or 'wrong' of a decided pair, by the middle of the predicted interval, be 0 in it or not; 'open' where the
+    measured one has 0 in it."""
+    predicted, measured = advice["chosen"]["predicted_gain"], advice["experiment"]["measured_gain"]
+    if measured["low"] <= 0 <= measured["high"]:
+        return "open"
     return "right" if predicted["value"] * advice["experiment"]["gain"] > 0 else "wrong"
 
 
@@ -90,8 +93,8 @@ def kept(name, advice):
     chosen, experiment = advice["chosen"], advice["experiment"]
     return {"pair": name, "lever": chosen["lever"], "from": chosen["from"], "to": chosen["to"], "why": chosen["reason"],
             "predicted_gain": chosen.get("predicted_gain"), "measured_gain": experiment.get("measured_gain"),
-            "gain": experiment["gain"], "blocks": experiment["blocks"], "psi": experiment.get("pressure"), "clock_mhz": experiment.get("block_clock_mhz"), "power_w": experiment.get("block_power_w"),
-            "decision": advice["decision"], "decision_reason": advice["decision_reason"], "quality": advice.get("quality"),
+            "gain": experiment["gain"], "blocks": experiment["blocks"], "psi": experiment.get("pressure"),
+            "clock_mhz": experiment.get("block_clock_mhz"), "power_w": experiment.get("block_power_w"), "decision": advice["decision"], "decision_reason": advice["decision_reason"], "quality": advice.get("quality"),
             "workload": advice["workload"]}
 
 
@@ -107,7 +110,7 @@ def results(advices, options):
     else:
         print("nothing was decided: no row C11")
     more = {"decided": len(certain), "sign_right": signs.count("right"), "sign_wrong": signs.count("wrong"),
-            "held": sum(a["decision"] == "held" for a in certain), "confidence": CONFIDENCE,
+            "held": sum(a["decision"] == "held" for a in certain), "confidence": CONFIDENCE, "scale": options.scale,
             "load_average": os.getloadavg()[0], "pairs": [kept(n, a) for n, a in scored.items()]}
     return [rows.make_row(row, value, spread=[value, value], runs=runs, device=f"{rows.cpu_name()}, {options.threads} threads",
                           more=more, command=f"bench/cpu/advice.py --scale {options.scale:g} -t {options.threads}")

@@ -9,6 +9,7 @@
 #include "advise/levers_here.h"
 #include "advise/quality.h"
 #include "lab/workload.h"
+#include "machine/plausible.h"
 
 namespace ridge {
 
@@ -180,7 +181,9 @@ Result<Advised> advise(Session& session, const SessionOptions& options, const Ma
 
   AdviceRecord base;
   base.workload = p.workload, base.cpu = machine.cpu, base.isa = machine.isa, base.threads = p.threads;
-  base.date = wanted.date, base.commit = wanted.commit;
+  base.machine_date = machine.date, base.machine_disturbed = disturbed(machine);
+  base.build = machine.build, base.compiler = machine.compiler;
+  base.date = wanted.date, base.commit = wanted.commit, base.command = wanted.command;
   const auto fused = fused_operators();
   if (wanted.ttft_goal_us) base.goal = judge_goal(p, *wanted.ttft_goal_us, fused);
   const std::vector<Lever> possible = levers_of(p, fused);

@@ -61,6 +61,9 @@ void decide(AdviceRecord* record) {
   } else if (!r.interval_known) {
     r.decision_reason = text("an interval needs ", least_blocks(r.confidence), " blocks, there are ",
                              r.block_gains.size(), ": raise the budget");
+  } else if (r.measured.contains(0) && !r.measured.overlaps(choice->gain)) {
+    r.decision = Decision::kRefuted;
+    r.decision_reason = "the measured interval includes 0 and lies outside of the predicted one";
   } else if (r.measured.contains(0)) {
     r.decision_reason = "the measured interval includes 0";
   } else if (predicts_sign(choice->gain) && (r.measured.value > 0) != (choice->gain.value > 0)) {

@@ -31,8 +31,9 @@ Status run_experiment(const Arm& original, const Arm& changed, const ExperimentO
 /// Fewest blocks that an interval of the median needs at this confidence.
 int64_t least_blocks(double confidence);
 
-/// held: the measured interval excludes 0, meets the predicted one, and the sign is the predicted one;
-/// refuted: it excludes 0 and one of the others fails; no decision: it includes 0, or there is none.
+/// held: the measured interval excludes 0, meets the predicted one, and the sign is the predicted one, if one
+/// was predicted; refuted: it lies outside of the predicted one, or excludes 0 with another sign; no
+/// decision: it includes 0 and meets the predicted one, or there is none.
 void decide(AdviceRecord* record);
 
 }  // namespace ridge

@@ -51,7 +51,8 @@ void count_line(std::string_view line, Score* s) {
       const Interval gain{predicted.at("low"), predicted.at("value"), predicted.at("high")};
       const double measured = j.at("experiment").at("gain");
       ++(decision == decision_name(Decision::kHeld) ? s->held : s->refuted);
-      if (predicts_sign(gain))
+      const Json& found = j.at("experiment").at("measured_gain");
+      if (predicts_sign(gain) && predicts_sign({found.at("low"), measured, found.at("high")}))
         s->sign_right += gain.value * measured > 0;
       else
         ++s->sign_open;
@@ -113,8 +114,10 @@ std::string advice_json(const AdviceRecord& r) {
                     {"kl_max_nats", r.quality.kl_max},
                     {"same_top_token", r.quality.same_top}};
   j["workload"] = workload_json(r.workload);
-  j["machine"] = {{"cpu", r.cpu}, {"isa", r.isa}, {"threads", r.threads}};
-  j["provenance"] = {{"date", r.date}, {"commit", r.commit}, {"runs", 4 * r.block_gains.size()}};
+  j["machine"] = {{"cpu", r.cpu}, {"isa", r.isa}, {"threads", r.threads}, {"measured", r.machine_date}};
+  if (!r.machine_disturbed.empty()) j["machine"]["disturbed"] = r.machine_disturbed;
+  j["provenance"] = {{"date", r.date},         {"commit", r.commit},   {"build", r.build},
+                     {"compiler", r.compiler}, {"command", r.command}, {"runs", 4 * r.block_gains.size()}};
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -15,13 +15,14 @@ const char* purpose_text(const LeverJudgement& j) {
   if (!j.predicted) return "the account has no price for it, the test alone can tell";
   static const char* const kTexts[] = {"the account is sure of a gain",
                                        "it may gain, the account alone cannot tell",
-                                       "it should not gain, the test checks that"};
+                                       "it should gain nothing worth a change, the test checks that"};
   return kTexts[static_cast<int>(purpose_of(j))];
 }
 
 Purpose purpose_of(const LeverJudgement& j) {
+  if (!j.predicted) return Purpose::kOpen;
   if (!j.declined) return Purpose::kGain;
-  return j.predicted && j.gain.high >= kWorthwhileGain ? Purpose::kOpen : Purpose::kControl;
+  return j.gain.high >= kWorthwhileGain ? Purpose::kOpen : Purpose::kControl;
 }
 
 const char* decision_name(Decision d) {

@@ -41,8 +41,9 @@ inline constexpr double kSureGain = 0.005;
 /// What a test of a lever is for.
 enum class Purpose : uint8_t {
   kGain,    // the account is sure of a gain
-  kOpen,    // it may gain, the account alone cannot tell
-  kControl  // it should not gain: the test shows whether the present setting is kept rightly
+  kOpen,    // it may gain, the account alone cannot tell, or has no price for it
+  kControl  // it should gain less than kWorthwhileGain: the test shows whether the present setting is kept
+            // rightly
 };
 const char* purpose_name(Purpose p);  // "gain", "open", "control"
 /// Half a sentence for a reader.
@@ -97,7 +98,9 @@ struct AdviceRecord {
   std::optional<TtftGoal> goal;  // where one was asked for
 
   Workload workload;
-  std::string cpu, isa, date, commit;
+  std::string cpu, isa, date, commit, command;
+  std::string machine_date, machine_disturbed, build,
+      compiler;  // of the machine file; the second "" if it was idle
   int threads = 0;
   const LeverJudgement* choice() const {
     return chosen < 0 ? nullptr : &considered[static_cast<size_t>(chosen)];

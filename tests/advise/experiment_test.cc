@@ -41,7 +41,7 @@ struct Bench {
 TEST(Experiment, A33_a_linear_drift_does_not_look_like_a_gain) {
   Bench b;
   b.drift = 0.01;
-  const AdviceRecord r = b.test(record_of(0.1, 0.2, 0.3), 10'000);
+  const AdviceRecord r = b.test(record_of(-0.1, 0.1, 0.3), 10'000);
   EXPECT_EQ(b.order.substr(0, 10), "ABABBAABBA") << "one run of each first, then blocks";
   for (const double gain : r.block_gains) EXPECT_NEAR(gain, 0, 1e-12);
   EXPECT_EQ(r.decision, Decision::kNoDecision);
@@ -136,6 +136,14 @@ TEST(Experiment, A47_an_interval_that_includes_zero_decides_nothing) {
   r.interval_known = true, r.measured = {-0.01, 0.15, 0.25};
   decide(&r);
   EXPECT_EQ(r.decision, Decision::kNoDecision);
+}
+
+TEST(Experiment, A47_what_lies_outside_of_the_prediction_refutes_it_though_it_includes_zero) {
+  AdviceRecord r = record_of(-0.12, -0.09, -0.06);
+  r.interval_known = true, r.measured = {-0.025, 0.054, 0.097};
+  decide(&r);
+  EXPECT_EQ(r.decision, Decision::kRefuted);
+  EXPECT_NE(r.decision_reason.find("includes 0 and lies outside"), std::string::npos) << r.decision_reason;
 }
 
 TEST(Experiment, a_prediction_that_left_the_sign_open_is_neither_right_nor_wrong_by_sign) {

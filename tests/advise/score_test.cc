@@ -54,6 +54,29 @@ TEST_F(ScoreFile, counts_what_was_appended_and_carries_workload_and_provenance) 
   }
 }
 
+TEST_F(ScoreFile, a_sign_that_was_not_measured_is_open_and_a_disturbed_machine_is_kept) {
+  AdviceRecord r = example_advice(example_profile());
+  r.decision = Decision::kRefuted, r.measured = {-0.02, 0.01, 0.04};
+  r.machine_date = "2026-11-30", r.machine_disturbed = "a thread waited";
+  ASSERT_TRUE(append_score(path_, r).ok());
+  const auto score = read_score(path_);
+  ASSERT_TRUE(score.ok());
+  EXPECT_EQ(score->refuted, 1);
+  EXPECT_EQ(score->sign_open, 1);
+  const auto j = nlohmann::json::parse(advice_json(r));
+  EXPECT_EQ(j.at("machine").at("disturbed"), "a thread waited");
+  EXPECT_EQ(j.at("machine").at("measured"), "2026-11-30");
+}
+
+TEST(AdviceText, a_lever_without_a_price_is_open_and_a_sure_trifle_a_control) {
+  LeverJudgement unpriced;
+  EXPECT_EQ(purpose_of(unpriced), Purpose::kOpen);
+  LeverJudgement trifle;
+  trifle.predicted = trifle.declined = true, trifle.gain = {0.001, 0.004, 0.008};
+  EXPECT_EQ(purpose_of(trifle), Purpose::kControl);
+  EXPECT_NE(std::string(purpose_text(trifle)).find("nothing worth a change"), std::string::npos);
+}
+
 TEST_F(ScoreFile, a_torn_line_costs_only_itself) {
   std::filesystem::create_directories(folder_ / "deep");
   std::ofstream(path_) << "{\"decision\":\"held\"}\n[1]\n{\"chosen\":{\"lev";
