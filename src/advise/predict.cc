@@ -10,7 +10,7 @@ namespace ridge {
 namespace {
 
 std::string percent(double share) {
-  return text(std::round(1000 * share) / 10, " %");
+  return text(std::round(1000 * share) / 10 + 0.0, " %");  // + 0: no "-0"
 }
 
 Effect effect_of(const Profile& p, const Lever& lever, const std::vector<FusedOperator>& fused) {
