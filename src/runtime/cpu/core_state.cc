@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <utility>
 
@@ -35,13 +36,21 @@ double number_in(const std::string& path) {
   return number;
 }
 
-/// "intel-rapl:0", also on AMD; not its parts ("intel-rapl:0:1"), nor the same package again
-/// ("intel-rapl-mmio:0").
-bool is_package(const std::string& name) {
-  const std::string prefix = "intel-rapl:";
-  return name.size() > prefix.size() && name.compare(0, prefix.size(), prefix) == 0 &&
-         std::all_of(name.begin() + static_cast<std::ptrdiff_t>(prefix.size()), name.end(),
-                     [](unsigned char c) { return std::isdigit(c) != 0; });
+bool starts_with(const std::string& whole, const std::string& start) {
+  return whole.compare(0, start.size(), start) == 0;
+}
+
+/// "intel-rapl:0" that calls itself "package-0", also on AMD; not its parts ("intel-rapl:0:1"), nor the same
+/// package again ("intel-rapl-mmio:0"), nor the whole platform that holds it ("intel-rapl:1", "psys").
+bool is_package(const std::filesystem::path& zone) {
+  const std::string folder = zone.filename(), prefix = "intel-rapl:";
+  if (!starts_with(folder, prefix) || folder.size() == prefix.size() ||
+      !std::all_of(folder.begin() + static_cast<std::ptrdiff_t>(prefix.size()), folder.end(),
+                   [](unsigned char c) { return std::isdigit(c) != 0; }))
+    return false;
+  std::string name;
+  std::ifstream(zone / "name") >> name;
+  return starts_with(name, "package");
 }
 
 }  // namespace
@@ -65,7 +74,7 @@ PackagePower::PackagePower(const std::string& folder) {
   std::error_code error;
   for (auto at = std::filesystem::directory_iterator(folder, error);
        !error && at != std::filesystem::directory_iterator(); at.increment(error))
-    if (is_package(at->path().filename())) {
+    if (is_package(at->path())) {
       const std::string zone = at->path();
       packages_.push_back({zone + "/energy_uj", number_in(zone + "/max_energy_range_uj")});
     }

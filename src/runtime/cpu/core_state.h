@@ -12,9 +12,9 @@ namespace ridge {
 /// take a cycle each. The fastest of three chains counts: an interruption makes one slower, nothing faster.
 double core_clock_mhz();
 
-/// Mean power of all processor packages, from the energy counters of Linux's power capping framework
-/// (Documentation/power/powercap/powercap.rst). Most machines let only root read them, and virtual ones have
-/// none.
+/// Mean power of all processor packages, by the zones named "package-N", from the energy counters of Linux's
+/// power capping framework (Documentation/power/powercap/powercap.rst). Most machines let only root read
+/// them, and virtual ones have none.
 class PackagePower {
  public:
   explicit PackagePower(const std::string& folder = "/sys/class/powercap");
