@@ -1,8 +1,11 @@
 #include "lab/advice_record.h"
 
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "base/print_to.h"
+#include "lab/statistics.h"
 
 namespace ridge {
 
@@ -52,14 +55,23 @@ std::string option_of(const Lever& l) {
   return text("--", l.name, " ", l.to);
 }
 
+/// Median clock of the blocks [begin, end) that tell one; 0: none does.
+static double median_clock_mhz(const AdviceRecord& r, size_t begin, size_t end) {
+  std::vector<double> mhz;
+  for (size_t i = begin; i < end; ++i)
+    if (const auto& told = r.block_states[i].clock_mhz) mhz.push_back(*told);
+  return median(std::move(mhz));
+}
+
 std::string clock_text(const AdviceRecord& r) {
-  if (r.block_states.empty()) return "";
-  const auto first = r.block_states.front().clock_mhz, last = r.block_states.back().clock_mhz;
+  // A single reading of a fifth of a millisecond may be off by more than what is worth saying.
+  const size_t blocks = r.block_states.size(), third = (blocks + 2) / 3;
+  const double first = median_clock_mhz(r, 0, third), last = median_clock_mhz(r, blocks - third, blocks);
   constexpr double kWorthSaying = 0.02;
-  if (!first || !last || std::fabs(*last - *first) <= kWorthSaying * *first) return "";
+  if (first == 0 || last == 0 || std::fabs(last - first) <= kWorthSaying * first) return "";
   std::string out;
-  print_to(out, "the clock went from %.2f to %.2f GHz between the first block and the last", *first / 1e3,
-           *last / 1e3);
+  print_to(out, "the clock went from %.2f to %.2f GHz between the first third of the blocks and the last",
+           first / 1e3, last / 1e3);
   return out;
 }
 

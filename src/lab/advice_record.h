@@ -116,8 +116,8 @@ Advice advice_of(const AdviceRecord& record);
 /// It as a sentence: "set --kv q8", "keep kv f16".
 std::string advice_sentence(const AdviceRecord& record);
 
-/// "the clock went from 3.25 to 3.05 GHz between the first block and the last" where it changed by more than
-/// 2 %; else "".
+/// "the clock went from 3.25 to 3.05 GHz between the first third of the blocks and the last" where their
+/// medians differ by more than 2 %; else "".
 std::string clock_text(const AdviceRecord& record);
 
 /// The command line's way to a setting: "--kv q8", "--no-fuse add_rms_norm".

@@ -67,7 +67,8 @@ TEST(Experiment, A33_each_block_says_what_clock_and_power_were) {
   const auto j = nlohmann::json::parse(advice_json(r))["experiment"];
   EXPECT_EQ(j["block_clock_mhz"], nlohmann::json({2900, 2800, 2700}));
   EXPECT_EQ(j["block_power_w"], nlohmann::json({51, 52, 53}));
-  const char* const said = "the clock went from 2.90 to 2.70 GHz between the first block and the last";
+  const char* const said =
+      "the clock went from 2.90 to 2.70 GHz between the first third of the blocks and the last";
   EXPECT_EQ(clock_text(r), said);
   EXPECT_NE(advice_text(r, false).find(said), std::string::npos) << advice_text(r, false);
   // 1.8 % lower is not worth a word.
@@ -79,6 +80,24 @@ TEST(Experiment, A33_each_block_says_what_clock_and_power_were) {
   EXPECT_EQ(nlohmann::json::parse(advice_json(tested()))["experiment"]["block_clock_mhz"],
             nlohmann::json({nullptr, nullptr, nullptr}));
   EXPECT_EQ(clock_text(tested()), "");
+}
+
+TEST(Experiment, A33_one_reading_of_the_clock_that_is_off_is_no_change) {
+  const auto said = [](const std::vector<std::optional<double>>& clocks) {
+    AdviceRecord r;
+    for (const auto& mhz : clocks) r.block_states.push_back({mhz, {}});
+    return clock_text(r);
+  };
+  EXPECT_EQ(said({2900, 3000, 3000, 3000, 3000, 3000, 3000, 3000, 2850}), "") << "the first, the last";
+  const std::string fell =
+      "the clock went from 3.00 to 2.80 GHz between the first third of the blocks and the last";
+  EXPECT_EQ(said({2800, 3000, 3000, 3000, 2900, 2800, 2800, 2800, 3000}), fell)
+      << "though those two say otherwise";
+  EXPECT_EQ(said({{}, 3000, 3000, 2900, {}, 2800}), fell) << "of the blocks that tell it";
+  EXPECT_EQ(said({3000, 2800}), fell);
+  EXPECT_EQ(said({{}, {}, 3000}), "");
+  EXPECT_EQ(said({3000}), "");
+  EXPECT_EQ(said({}), "");
 }
 
 TEST(Experiment, a_real_gain_inside_the_prediction_holds) {
