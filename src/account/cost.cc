@@ -51,7 +51,7 @@ int64_t causal_pairs(int64_t past, int64_t chunk, int64_t window) {
 }
 
 int64_t square_pairs(int64_t past, int64_t chunk) {
-  return chunk * (past + chunk);
+  return chunk * (2 * past + chunk);
 }
 
 int64_t causal_keys(int64_t past, int64_t chunk, int64_t window) {

@@ -45,8 +45,8 @@ struct QueryChunk {
 /// most the last `window` keys, itself included (0: all). Sum over queries of min(past + i + 1, window).
 int64_t causal_pairs(int64_t past, int64_t chunk, int64_t window = 0);
 
-/// The pairs of the full square, which causality and windows are often left out of elsewhere: each of `chunk`
-/// new tokens with every key of chunk and past.
+/// What a prompt's full square, causality and windows left out as often elsewhere, grows by with `chunk`
+/// tokens: (past + chunk)^2 - past^2, so that its chunks add up to it.
 int64_t square_pairs(int64_t past, int64_t chunk);
 
 /// Distinct cached tokens that those queries read.

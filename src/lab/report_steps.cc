@@ -171,7 +171,7 @@ std::string byte_table(const ProfilePhase& phase, const std::vector<NamedRow>& r
       "aria-label=\"Bytes of ",
       phase_name(phase.phase),
       "\"><table><caption>Bytes of one call, read / written; full square: useful FLOP of attention as others "
-      "count them, with every key for every query</caption><thead><tr>");
+      "count them, n x n for a prompt of n</caption><thead><tr>");
   out += heading("", true) + heading("operator", true);
   for (int c = 0; c < kDataClasses; ++c) out += heading(data_class_name(static_cast<DataClass>(c)));
   out += heading("useful FLOP") + heading("executed FLOP") + heading("full square FLOP") +

@@ -252,8 +252,13 @@ Cost Registered<A>::cost(const Selection& selection, const void* args) const {
     if (o.role != kIn) cost.written_bytes[pool] += bytes.codes, cost.written_bytes[scales] += bytes.scales;
   }
   if (const auto* chunks = chunks_of(a)) {
+    // A decode, without query_start, has one query a sequence: a row of keys, and no square that grows.
+    constexpr bool kPrompts = requires(A args) {
+      args.query_start;
+    };
     int64_t pairs = 0;
-    for (const QueryChunk& c : *chunks) pairs += square_pairs(c.past, c.tokens);
+    for (const QueryChunk& c : *chunks)
+      pairs += kPrompts ? square_pairs(c.past, c.tokens) : c.tokens * (c.past + c.tokens);
     dims.set("pairs", pairs);
     cost.square_flops = op_.flops(dims);
   }

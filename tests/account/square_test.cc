@@ -40,5 +40,30 @@ TEST(Square, A4_the_full_square_stands_beside_what_is_counted_wherever_the_accou
   EXPECT_NE(page.find("<td>86528</td></tr>"), std::string::npos) << "full square";
 }
 
+/// Operations by the full square in `phase`, of one request of `prompt` tokens whose chunks are of up to 5.
+int64_t squares(int64_t prompt, int64_t output, Phase phase) {
+  TinyModel tiny;
+  EngineOptions o;
+  o.kv.context = 64, o.max_sequences = 1, o.prefill_tokens = 5;
+  const auto engine = engine_for(tiny, o);
+  Profiler profiler;
+  engine->set_observer(&profiler);
+  generate(*engine, {request(random_prompt(prompt, 1), output)});
+  int64_t sum = 0;
+  for (const ProfilePhase& p : profiler.finish(flat_machine(1e10, 1e11), 1).phases)
+    for (const ProfileRow& r : p.rows) sum += p.phase == phase ? r.cost.square_flops : 0;
+  return sum;
+}
+
+TEST(Square, A4_chunks_of_one_prompt_add_up_to_its_square) {
+  for (const int64_t prompt : {5, 12, 11})  // one chunk; 5, 5 and 2; a last one of a single token
+    EXPECT_EQ(squares(prompt, 1, Phase::kPrefill), 2 * 4 * 4 * 32 * prompt * prompt) << prompt;
+}
+
+TEST(Square, A4_a_decode_meets_its_past_and_itself) {
+  EXPECT_EQ(squares(12, 1, Phase::kDecode), 0);
+  EXPECT_EQ(squares(12, 3, Phase::kDecode), 2 * 4 * 4 * 32 * (13 + 14));
+}
+
 }  // namespace
 }  // namespace ridge
