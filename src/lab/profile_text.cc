@@ -180,14 +180,16 @@ std::string profile_json(const Profile& p) {
   }
   j["ttft_us"] = p.ttft_us, j["tpot_us"] = p.tpot_us;
   j["tpot"] = {{"n", p.tpot.us.size()}, {"requests", p.tpot.requests}};
+  if (p.tpot.unanswered > 0) j["tpot"]["unanswered"] = p.tpot.unanswered;
   if (!p.tpot.us.empty())
     j["tpot"]["mean_us"] = p.tpot.mean_us(), j["tpot"]["p50_us"] = percentile(p.tpot.us, 0.5);
   if (p.clock_errors > 0) j["clock_errors"] = p.clock_errors;
   for (const StageSpan& s : p.stages)
-    j["stages"].push_back({{"request", s.request},
-                           {"stage", stage_name(s.stage)},
-                           {"begin_us", double(s.begin_ns - p.stages.front().begin_ns) / 1e3},
-                           {"us", double(s.end_ns - s.begin_ns) / 1e3}});
+    j["stages"].push_back(
+        {{"request", s.request},
+         {"stage", stage_name(s.stage)},
+         {"begin_us", double(s.begin_ns - p.stages.front().begin_ns) / 1e3},
+         {"us", s.end_ns >= s.begin_ns ? Json(double(s.end_ns - s.begin_ns) / 1e3) : Json()}});
   j["workload"] = workload_json(p.workload);
   const ThreadCeilings& c = p.machine.at(p.threads);
   j["machine"] = {{"cpu", p.machine.cpu},       {"isa", p.machine.isa},
@@ -229,6 +231,8 @@ std::string profile_text(const Profile& p, bool color, bool each_row) {
     print_to(out, "; of %lld requests TPOT %.3f ms (n=%zu of %lld), %s",
              static_cast<long long>(p.tpot.requests), p.tpot.mean_us() / 1e3, p.tpot.us.size(),
              static_cast<long long>(p.tpot.requests), p.tpot.p99_text().c_str());
+  if (p.tpot.unanswered > 0)
+    print_to(out, "; %lld without a token", static_cast<long long>(p.tpot.unanswered));
   return out + "\n";
 }
 

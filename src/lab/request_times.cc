@@ -75,7 +75,7 @@ TokenTimes token_times(const std::vector<StageSpan>& stages) {
   TokenTimes out;
   for (const int64_t request : order) {
     const RequestTimes t = request_times(by_request[request], request);
-    out.requests += t.tokens > 0;
+    ++(t.tokens > 0 ? out.requests : out.unanswered);
     if (t.tokens > 1) out.us.push_back(t.tpot_us);
   }
   return out;

@@ -37,6 +37,7 @@ RequestTimes request_times(const std::vector<StageSpan>& stages, int64_t request
 struct TokenTimes {
   std::vector<double> us;  // in the order of the requests' first spans
   int64_t requests = 0;    // with a token
+  int64_t unanswered = 0;  // without: failed before it, or not there yet
   double mean_us() const;  // 0 of none
   /// "P99 81.20 ms", or with too few samples "P99 not estimable (n=20, needs 299)".
   std::string p99_text() const;

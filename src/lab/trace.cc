@@ -33,15 +33,18 @@ class TraceWriter {
  private:
   static int64_t first_instant(const Profile& p) {
     int64_t first = std::numeric_limits<int64_t>::max();
-    for (const StageSpan& s : p.stages) first = std::min(first, s.begin_ns);
+    for (const StageSpan& s : p.stages)
+      if (s.end_ns >= s.begin_ns) first = std::min(first, s.begin_ns);
     for (const StepSlice& s : p.steps) first = std::min(first, s.begin_ns);
     return first;
   }
 
   Json about() const {
-    return {{"workload", workload_json(p_.workload)},
-            {"machine", {{"cpu", p_.machine.cpu}, {"isa", p_.machine.isa}, {"threads", p_.threads}}},
-            {"provenance", {{"date", p_.date}, {"commit", p_.commit}, {"command", p_.command}}}};
+    Json j = {{"workload", workload_json(p_.workload)},
+              {"machine", {{"cpu", p_.machine.cpu}, {"isa", p_.machine.isa}, {"threads", p_.threads}}},
+              {"provenance", {{"date", p_.date}, {"commit", p_.commit}, {"command", p_.command}}}};
+    if (const int64_t errors = clock_errors(p_.stages); errors > 0) j["clock_errors"] = errors;
+    return j;
   }
 
   void append(const Json& j) { out_ += j.dump(-1, ' ', false, Json::error_handler_t::replace); }
@@ -72,6 +75,7 @@ class TraceWriter {
     };
     std::map<int64_t, Life> lives;
     for (const StageSpan& s : p_.stages) {
+      if (s.end_ns < s.begin_ns) continue;  // how long it was is unknown; otherData counts it
       const auto found = lives.try_emplace(s.request, Life{s.begin_ns, s.end_ns}).first;
       found->second.begin_ns = std::min(found->second.begin_ns, s.begin_ns);
       found->second.end_ns = std::max(found->second.end_ns, s.end_ns);
@@ -81,7 +85,8 @@ class TraceWriter {
       slice(text("request ", id), "request", kRequests, id, life.begin_ns, life.end_ns, Json::object());
     }
     for (const StageSpan& s : p_.stages)
-      slice(stage_name(s.stage), "stage", kRequests, s.request, s.begin_ns, s.end_ns, Json::object());
+      if (s.end_ns >= s.begin_ns)
+        slice(stage_name(s.stage), "stage", kRequests, s.request, s.begin_ns, s.end_ns, Json::object());
   }
 
   void step(size_t index) {

@@ -7,6 +7,7 @@
 #include "account/losses.h"
 #include "engine/generate.h"
 #include "lab/report.h"
+#include "lab/statistics.h"
 
 namespace ridge {
 namespace {
@@ -221,17 +222,26 @@ Profile of_spans(const std::vector<StageSpan>& spans) {
 }
 constexpr int64_t kMs = 1000000;
 
-TEST(Profile, A20_the_first_token_is_no_gap) {
+TEST(Profile, A20_a_chunk_of_tokens_is_no_single_gap_and_the_first_token_is_none) {
   std::vector<StageSpan> spans = {{1, Stage::kQueue, 0, 5 * kMs},
                                   {1, Stage::kPrefill, 5 * kMs, 99 * kMs},
-                                  {1, Stage::kSampling, 99 * kMs, 100 * kMs}};
-  for (int64_t t = 100; t < 140; t += 10) {
-    spans.push_back({1, Stage::kDecodeRound, t * kMs, (t + 9) * kMs});
-    spans.push_back({1, Stage::kSampling, (t + 9) * kMs, (t + 10) * kMs});
-  }
+                                  {1, Stage::kSampling, 99 * kMs, 100 * kMs},
+                                  {1, Stage::kDecodeRound, 100 * kMs, 140 * kMs}};
+  for (int token = 0; token < 4; ++token) spans.push_back({1, Stage::kSampling, 140 * kMs, 140 * kMs});
   const Profile p = of_spans(spans);
   EXPECT_DOUBLE_EQ(p.ttft_us, 100e3);
-  EXPECT_DOUBLE_EQ(p.tpot_us, 10e3);  // 40 / 4
+  EXPECT_DOUBLE_EQ(p.tpot_us, 10e3) << "40 / 4: neither 40 / 1 nor 140 / 5";
+  EXPECT_EQ(p.tpot.us, std::vector<double>{10e3});
+  const RequestTimes t = request_times(spans, 1);
+  EXPECT_EQ(t.tokens, 5);
+  EXPECT_DOUBLE_EQ(t.total_us, t.ttft_us + 4 * t.tpot_us);
+  // One token every 10 ms instead: the same.
+  spans.resize(3);
+  for (int64_t at = 100; at < 140; at += 10) {
+    spans.push_back({1, Stage::kDecodeRound, at * kMs, (at + 9) * kMs});
+    spans.push_back({1, Stage::kSampling, (at + 9) * kMs, (at + 10) * kMs});
+  }
+  EXPECT_DOUBLE_EQ(of_spans(spans).tpot_us, 10e3);
 }
 
 TEST(Profile, A21_answers_of_one_token_are_no_samples_of_the_time_per_token) {
@@ -274,8 +284,16 @@ TEST(Profile, A31_requests_that_failed_are_no_zeros_among_the_answers) {
   }
   const Profile p = of_spans(spans);
   EXPECT_EQ(p.tpot.requests, 5);
+  EXPECT_EQ(p.tpot.unanswered, 5);
   EXPECT_EQ(p.tpot.us, std::vector<double>(5, 200e3));
   EXPECT_DOUBLE_EQ(p.tpot.mean_us(), 200e3);
+  EXPECT_DOUBLE_EQ(percentile(p.tpot.us, 0.5), 200e3);
+  const std::string lines = profile_text(p, false), json = profile_json(p);
+  EXPECT_NE(lines.find("of 5 requests TPOT 200.000 ms (n=5 of 5)"), std::string::npos) << lines;
+  EXPECT_NE(lines.find("; 5 without a token\n"), std::string::npos) << lines;
+  EXPECT_NE(json.find("\"unanswered\": 5"), std::string::npos) << json;
+  spans.resize(4);  // the first request alone
+  EXPECT_EQ(profile_json(of_spans(spans)).find("unanswered"), std::string::npos);
 }
 
 TEST(RequestTimes, A19_the_time_to_the_first_token_starts_at_the_intended_arrival) {

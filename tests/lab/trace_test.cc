@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -96,10 +98,34 @@ TEST(Trace, A23_overlapping_requests_keep_their_own_durations) {
   p.machine = example_machine();
   p.stages = {{1, Stage::kPrefill, 0, 10'300'000}, {2, Stage::kPrefill, 5'000'000, 2'990'000'000}};
   std::map<int64_t, int64_t> whole;
-  for (const Json& e : parse(p).slices)
-    if (e.at("cat") == "request") whole[e.at("tid")] = ns(e.at("dur"));
+  int64_t first = INT64_MAX, last = 0;
+  for (const Json& e : parse(p).slices) {
+    if (e.at("cat") != "request") continue;
+    whole[e.at("tid")] = ns(e.at("dur"));
+    first = std::min(first, ns(e.at("ts"))), last = std::max(last, ns(e.at("ts")) + ns(e.at("dur")));
+  }
   EXPECT_EQ(whole[1], 10'300'000);
   EXPECT_EQ(whole[2], 2'985'000'000);
+  EXPECT_EQ(last - first, 2'990'000'000) << "together: not 2995.3 ms";
+}
+
+TEST(Trace, A23_a_span_whose_begin_was_lost_is_counted_and_no_slice_is_negative) {
+  Profile p;
+  p.machine = example_machine();
+  p.stages = {{1, Stage::kQueue, 1'000'000, 2'000'000},
+              {1, Stage::kPrefill, 90'000'000, 10'000'000},
+              {2, Stage::kPrefill, 50'000'000, 0}};
+  const Parsed t = parse(p);
+  ASSERT_EQ(t.slices.size(), 2u) << "the queue and the request that it is of";
+  for (const Json& e : t.slices) {
+    EXPECT_EQ(e.at("tid"), 1);
+    EXPECT_EQ(ns(e.at("ts")), 0);
+    EXPECT_EQ(ns(e.at("dur")), 1'000'000);
+  }
+  EXPECT_EQ(Json::parse(trace_json(p)).at("otherData").at("clock_errors"), 2);
+  const Json stages = Json::parse(profile_json(p)).at("stages");
+  EXPECT_EQ(stages.at(0).at("us"), 1000);
+  EXPECT_TRUE(stages.at(1).at("us").is_null()) << "unknown, and not -80 ms";
 }
 
 }  // namespace
