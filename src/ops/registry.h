@@ -253,8 +253,8 @@ Cost Registered<A>::cost(const Selection& selection, const void* args) const {
   }
   if (const auto* chunks = chunks_of(a)) {
     // A decode, without query_start, has one query a sequence: a row of keys, and no square that grows.
-    constexpr bool kPrompts = requires(A args) {
-      args.query_start;
+    constexpr bool kPrompts = requires(A call) {
+      call.query_start;
     };
     int64_t pairs = 0;
     for (const QueryChunk& c : *chunks)
