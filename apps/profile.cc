@@ -23,6 +23,7 @@ struct ProfileChoices {
 Status run(const ProfileChoices& o) {
   RIDGE_ASSIGN(SessionOptions options, o.common.session());
   options.engine.max_sequences = std::max<int64_t>(1, o.workload.batch);
+  options.needed_tokens = tokens_of(o.workload);
   // Where results go is looked at before they cost a minute.
   RIDGE_TRY(check_apart({model_input(o.common), machine_input(o.machine, o.common.device, o.common.isa)},
                         {{"--report", o.report}, {"--trace", o.trace}}));

@@ -5,6 +5,7 @@
 
 #include "advise/effects.h"
 #include "engine/kv_pool.h"
+#include "engine/option_names.h"
 #include "ops/linear/linear.h"
 
 namespace ridge {
@@ -37,10 +38,6 @@ Result<Ground> ground_of(Session& session, const SessionOptions& options) {
   for (const PlannedCall& c : plan.calls())
     if (all.fusions.count(c.call.op->name()) > 0) ground.fused.insert(c.call.op->name());
   return ground;
-}
-
-const char* kv_name(DType dtype) {
-  return dtype == kI8 ? "q8" : dtype_name(dtype);
 }
 
 std::string written(const Lever& l) {

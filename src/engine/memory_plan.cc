@@ -4,15 +4,17 @@
 
 #include "base/checked.h"
 #include "base/text.h"
+#include "engine/option_names.h"
 
 namespace ridge {
 
 namespace {
 
-/// The longest context, of whole pages, that `bytes` hold for all sequences; 0: none.
+/// The longest context, of whole pages, that `bytes` hold for all sequences; 0: none of what is needed.
 int64_t context_that_fits(const MemoryPlan& plan, int64_t token_bytes, int64_t bytes) {
   const int64_t pages = bytes / std::max<int64_t>(1, plan.page_size * token_bytes) / plan.sequences;
-  return std::min(plan.context, pages * plan.page_size);
+  const int64_t context = std::min(plan.context, pages * plan.page_size);
+  return context < plan.needed ? 0 : context;
 }
 
 }  // namespace
@@ -62,12 +64,13 @@ std::string what_fits(const MemoryPlan& plan, int64_t bytes) {
              plan.context, " tokens"));
   for (const KvFormatBytes& kv : plan.smaller_kv)
     if (const int64_t context = context_that_fits(plan, kv.token, left); context == plan.context)
-      add(text("--kv ", dtype_name(kv.type)));
+      add(text("--kv ", kv_name(kv.type)));
     else if (context > 0)
-      add(text("--kv ", dtype_name(kv.type), " --context ", context));
-  return fits.empty() ? text("not a page of ", plan.page_size, " tokens for each of ", plan.sequences,
-                             " sequences: a smaller model, or fewer sequences")
-                      : fits;
+      add(text("--kv ", kv_name(kv.type), " --context ", context));
+  if (!fits.empty()) return fits;
+  const std::string least = plan.needed > 0 ? text("the ", plan.needed) : text("a page of ", plan.page_size);
+  return text("not ", least, " tokens for each of ", plan.sequences,
+              " sequences: a smaller model, or fewer sequences", plan.needed > 0 ? ", or shorter ones" : "");
 }
 
 Status check_memory_plan(const MemoryPlan& plan, const MemoryRoom& room) {

@@ -22,6 +22,7 @@ struct MemoryPlan {
   int64_t total = 0;
   // What the pages are for, and the formats that would take less.
   int64_t sequences = 0, context = 0, page_size = 0;
+  int64_t needed = 0;  // tokens that each sequence will have, where that is known: no context below it fits
   std::vector<KvFormatBytes> smaller_kv;
   /// "weights 93.8 MiB (2.1 MiB unquantized), KV cache 180.0 MiB (8192 tokens of 22.5 KiB)"
   std::string str() const;
@@ -33,7 +34,9 @@ Result<MemoryPlan> plan_memory(const GgufFile& file, const DecoderConfig& config
                                const EngineOptions& options);
 
 /// What of the plan `bytes` would hold, as the options that say so: the longest context, the most sequences,
-/// and what smaller KV formats allow. "--context 4096, or 3 sequences, or --kv i8".
+/// and what smaller KV formats allow, each of at least plan.needed tokens. "--context 4096, or 3 sequences,
+/// or
+/// --kv q8".
 std::string what_fits(const MemoryPlan& plan, int64_t bytes);
 
 /// kResourceExhausted with every item, the sum, the limit and what would fit, when the plan is more than

@@ -17,6 +17,10 @@ Result<DType> kv_format(std::string_view name, std::string_view prefix) {
 
 }  // namespace
 
+const char* kv_name(DType type) {
+  return type == kI8 ? "q8" : dtype_name(type);
+}
+
 Status apply_names(const NamedOptions& names, std::string_view prefix, SessionOptions* options) {
   if (!names.isa.empty()) {
     RIDGE_ASSIGN(options->device.cpu.isa, parse_isa(names.isa));

@@ -13,6 +13,9 @@ struct NamedOptions {
   std::string assume_pre;                    // a known pre-tokenizer; empty: the file's
 };
 
+/// The format of a KV cache as --kv takes it.
+const char* kv_name(DType type);
+
 /// Sets what the names say, with the defaults of options->device.backend; fusions become all fused operators
 /// but those named. Errors: kInvalidArgument naming option (behind `prefix`, as "--" or "options->"), value
 /// and what to use.

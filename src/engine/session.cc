@@ -94,7 +94,8 @@ Status Session::check_room(const SessionOptions& options, Values) {
   const auto config = read_decoder_config(*file_);
   const auto room = device_->room();
   if (!config.ok() || !room.ok()) return {};
-  RIDGE_ASSIGN(const MemoryPlan plan, plan_memory(*file_, *config, options.engine));
+  RIDGE_ASSIGN(MemoryPlan plan, plan_memory(*file_, *config, options.engine));
+  plan.needed = options.needed_tokens;
   return check_memory_plan(plan, *room).within(file_->path());
 }
 
@@ -168,9 +169,13 @@ std::vector<std::string> prompt_warnings(const Tokenizer& tokenizer, std::string
 Result<std::vector<int32_t>> Session::encode_text(std::string_view prompt) const {
   EncodeOptions o;
   o.add_bos = tokenizer_->add_bos();
+  RIDGE_ASSIGN(std::vector<int32_t> ids, tokenizer_->encode(prompt, o));
+  if (ids.empty() && !prompt.empty())
+    return invalid_argument("no byte of the prompt's ", prompt.size(),
+                            " has a token in this vocabulary: use other text");
   for (const std::string& warning : prompt_warnings(*tokenizer_, prompt, o.add_bos))
     log(LogLevel::kWarning, warning);
-  return tokenizer_->encode(prompt, o);
+  return ids;
 }
 
 Result<std::vector<int32_t>> Session::encode_chat(const std::vector<ChatMessage>& messages) const {
@@ -181,9 +186,6 @@ Result<std::vector<int32_t>> Session::encode_chat(const std::vector<ChatMessage>
     for (const std::string* field : {&m.role, &m.content})
       if (field->find(kOpen) != std::string::npos || field->find(kClose) != std::string::npos)
         return invalid_argument("a message holds U+E000 or U+E001, which are reserved here");
-    if (const int64_t lost = tokenizer_->unencodable(m.content); lost > 0)
-      log(LogLevel::kWarning, lost, lost == 1 ? " byte" : " bytes", " of a message's ", m.content.size(),
-          " have no token in this vocabulary and are left out");
     list.push_back(TemplateValue::dict({{"role", TemplateValue::string(defuse(m.role, controls_))},
                                         {"content", TemplateValue::string(defuse(m.content, controls_))}}));
   }
@@ -193,6 +195,11 @@ Result<std::vector<int32_t>> Session::encode_chat(const std::vector<ChatMessage>
   if (tokenizer_->bos() >= 0) context.bos_token = tokenizer_->piece(tokenizer_->bos());
   if (tokenizer_->eos() >= 0) context.eos_token = tokenizer_->piece(tokenizer_->eos());
   RIDGE_ASSIGN(const std::string rendered, template_->render(context.value()));
+  // Of what the template takes: what it refuses is told once.
+  for (const ChatMessage& m : messages)
+    if (const int64_t lost = tokenizer_->unencodable(m.content); lost > 0)
+      log(LogLevel::kWarning, lost, lost == 1 ? " byte" : " bytes", " of a message's ", m.content.size(),
+          " have no token in this vocabulary and are left out");
   EncodeOptions o;
   o.parse_special = true;
   const std::string prompt = controls_.empty() ? rendered : restore(rendered, *tokenizer_, &o.untrusted);

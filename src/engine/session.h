@@ -22,6 +22,8 @@ struct SessionOptions {
   std::string assume_pre;       // pre-tokenizer of a file that names none or an unknown one
   bool needs_template = false;  // a file without a chat template is refused before its weights are read
   EngineOptions engine;
+  // Tokens that each sequence will have, where that is known; what is said to fit into memory holds them.
+  int64_t needed_tokens = 0;
 };
 
 /// One message of a chat.
@@ -53,7 +55,7 @@ class Session {
   bool has_template() const { return template_.has_value(); }
 
   /// Ids of plain text as a prompt: BOS where the file asks for it, control tokens in the text stay text.
-  /// Logs prompt_warnings().
+  /// Logs prompt_warnings(). Errors: kInvalidArgument for text of which no token is left.
   Result<std::vector<int32_t>> encode_text(std::string_view text) const;
   /// Ids of a chat through the file's own template, control tokens only from the template, never from the
   /// messages. Logs which bytes of them have no token.

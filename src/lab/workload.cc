@@ -5,6 +5,7 @@
 
 #include "base/limits.h"
 #include "base/random.h"
+#include "engine/option_names.h"
 
 namespace ridge {
 
@@ -35,7 +36,7 @@ Workload workload_of(const Session& session, const EngineOptions& options, const
   const std::string& path = session.file().path();
   w.model = path.substr(path.rfind('/') + 1);
   w.weight_format = weight_types(session.file());
-  w.kv_format = options.kv.k_type == kI8 ? "q8" : dtype_name(options.kv.k_type);
+  w.kv_format = kv_name(options.kv.k_type);
   w.activation_format = activation_format_name(options.formats.activations);
   w.device = device;
   for (const std::string& f : options.plan.fusions) w.fusions += text(w.fusions.empty() ? "" : ", ", f);
@@ -57,17 +58,24 @@ std::string sampling_text(const SamplingParams& s) {
   return out + text(", seed ", s.seed);
 }
 
+int64_t tokens_of(const WorkloadOptions& o) {
+  const auto sound = [](int64_t v) { return v >= 1 && v <= limits::kModelContext; };
+  return o.prompt.empty() && sound(o.prompt_tokens) && sound(o.output_tokens)
+             ? o.prompt_tokens + o.output_tokens
+             : 0;
+}
+
 /// Every number against its range before anything is added to it.
 static Status check_workload(const Session& session, const WorkloadOptions& o, int64_t prompt_tokens) {
   const int64_t context = session.engine().options().kv.context;
   const auto in = [&](const char* option, int64_t v, int64_t most) {
     if (v >= 1 && v <= most) return Status();
-    return invalid_argument(option, " is ", v, ": use 1 to ", most,
-                            most == context ? text(", the context holds ", context) : "");
+    return invalid_argument(option, " is ", v, ": use 1 to ", most);
   };
   RIDGE_TRY(in("batch", o.batch, limits::kBatchSequences));
-  if (o.prompt.empty()) RIDGE_TRY(in("prompt_tokens", prompt_tokens, context));
-  RIDGE_TRY(in("output_tokens", o.output_tokens, context));
+  // Each leaves a token of the context to the other; both together are looked at below.
+  if (o.prompt.empty()) RIDGE_TRY(in("prompt_tokens", prompt_tokens, std::max<int64_t>(1, context - 1)));
+  RIDGE_TRY(in("output_tokens", o.output_tokens, std::max<int64_t>(1, context - 1)));
   if (prompt_tokens > context - o.output_tokens)
     return invalid_argument("the prompt has ", prompt_tokens, " tokens and the answer ", o.output_tokens,
                             ", the context holds ", context, ": ask for less, or raise the context");
@@ -159,8 +167,8 @@ Result<double> decode_round_us(InferenceEngine& engine, const std::vector<int32_
     if (begin == 0 && static_cast<int64_t>(started.size()) == o.batch) begin = now_ns();
   }));
   if (rounds == 0)
-    return invalid_argument("an answer of ", o.output_tokens, " tokens leaves no step in which all ", o.batch,
-                            " requests decode: ask for more");
+    return invalid_argument("an answer of ", o.output_tokens, o.output_tokens == 1 ? " token" : " tokens",
+                            " leaves no step in which all ", o.batch, " requests decode: ask for more");
   return static_cast<double>(end - begin) / 1e3 / static_cast<double>(rounds);
 }
 

@@ -15,6 +15,10 @@ struct WorkloadOptions {
   int64_t arrival_ns = 0;  // when the requests came, on now_ns()'s clock; 0: when they are submitted
 };
 
+/// Tokens of a sequence's prompt and answer; 0 where the prompt is text, whose tokens are not known yet, or
+/// where the numbers are none that a context holds.
+int64_t tokens_of(const WorkloadOptions& options);
+
 /// The prompt's ids: the text, or a reproducible sequence of ordinary tokens.
 /// kInvalidArgument, before anything is made: lengths or batch out of range, or prompt and answer together
 /// more than the context holds, with all numbers.

@@ -8,6 +8,7 @@
 #include "engine/generate.h"
 #include "engine/memory_plan.h"
 #include "engine/memory_report.h"
+#include "engine/option_names.h"
 #include "integration/model_file.h"
 
 namespace ridge {
@@ -109,6 +110,19 @@ TEST_F(Sessions, I27_bytes_that_no_token_stands_for_are_warned_about) {
   EXPECT_NE(log.take().find("2 bytes of the prompt's 3 have no token"), std::string::npos);
   ASSERT_TRUE(s->encode_chat({{"user", "a\u4e2d"}}).ok());
   EXPECT_NE(log.take().find("1 byte of a message's 4 have no token"), std::string::npos);
+}
+
+TEST_F(Sessions, I27_text_of_which_no_token_is_left_is_refused_and_not_warned_about) {
+  FileOptions f;
+  f.add_bos = false, f.edit = [](TokenizerSpec* t) { t->tokens[0xff] = "unused entry"; };
+  const auto s = opened(f);
+  LogLines log;
+  const auto none = s->encode_text("\xff\xff");
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.status().message().find("no byte of the prompt's 2 has a token"), std::string::npos);
+  EXPECT_FALSE(s->encode_chat({{"user", "\xff\xff"}}).ok()) << "no template takes what is not UTF-8";
+  EXPECT_EQ(log.take(), "");
+  EXPECT_TRUE(s->encode_text("").ok());
 }
 
 TEST_F(Sessions, I26_control_tokens_in_a_message_stay_text) {
@@ -292,10 +306,35 @@ TEST(MemoryPlan, what_would_fit_is_told_by_context_sequences_and_format) {
   const auto with = [&](double share) {
     return what_fits(p, p.weights + static_cast<int64_t>(share * double(p.kv)));
   };
-  EXPECT_EQ(with(0.999), "--context 32704, or 7 sequences of 32768 tokens, or --kv f16, or --kv i8");
+  EXPECT_EQ(with(0.999), "--context 32704, or 7 sequences of 32768 tokens, or --kv f16, or --kv q8");
   EXPECT_EQ(with(0.3),
-            "--context 9792, or 2 sequences of 32768 tokens, or --kv f16 --context 19648, or --kv i8");
-  EXPECT_EQ(with(0.01), "--context 320, or --kv f16 --context 640, or --kv i8 --context 1216");
+            "--context 9792, or 2 sequences of 32768 tokens, or --kv f16 --context 19648, or --kv q8");
+  EXPECT_EQ(with(0.01), "--context 320, or --kv f16 --context 640, or --kv q8 --context 1216");
+}
+
+TEST(MemoryPlan, what_is_told_to_fit_holds_the_sequences_that_are_asked_for) {
+  MemoryPlan p = big_plan();
+  const auto with = [&](double share, int64_t needed) {
+    p.needed = needed;
+    return what_fits(p, p.weights + static_cast<int64_t>(share * double(p.kv)));
+  };
+  EXPECT_EQ(with(0.3, 9793), "2 sequences of 32768 tokens, or --kv f16 --context 19648, or --kv q8");
+  EXPECT_EQ(with(0.01, 1216), "--kv q8 --context 1216");
+  EXPECT_NE(with(0.01, 1217).find("not the 1217 tokens for each of 8 sequences"), std::string::npos);
+}
+
+TEST(MemoryPlan, formats_are_told_in_words_that_the_option_takes) {
+  const std::string fits = what_fits(big_plan(), big_plan().total - 1), option = "--kv ";
+  int found = 0;
+  for (size_t at = fits.find(option); at != std::string::npos; at = fits.find(option, at + 1), ++found) {
+    NamedOptions names;
+    names.kv =
+        fits.substr(at + option.size(), fits.find_first_of(" ,", at + option.size()) - at - option.size());
+    SessionOptions o;
+    EXPECT_TRUE(apply_names(names, "--", &o).ok()) << names.kv;
+    EXPECT_EQ(kv_name(o.engine.kv.k_type), names.kv);
+  }
+  EXPECT_EQ(found, 2);
 }
 
 TEST(MemoryPlan, what_is_told_to_fit_does) {
