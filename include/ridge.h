@@ -255,8 +255,10 @@ typedef struct ridge_workload {
 #define RIDGE_WORKLOAD_INIT \
   { sizeof(ridge_workload), 0, 0, 0, NULL }
 
-/* Measures this machine's ceilings in under a minute and writes the machine file at `path`. threads 0, isa
- * null: as in ridge_model_options. Alone on the machine, or the ceilings are too low. Any thread. */
+/* Measures this machine's ceilings and writes the machine file at `path`: half a minute on an idle machine;
+ * on a busy one repetitions are left out after 40 s, and it gives up after 75 s (RIDGE_DECLINED). threads 0,
+ * isa null: as in ridge_model_options. Alone on the machine, or the ceilings are too low. Errors: a path that
+ * cannot be written, before anything is measured. Any thread. */
 ridge_status ridge_probe(int32_t threads, const char* isa, const char* path);
 /* Runs the workload and stores the account as one JSON object, the one of `ridge profile --json`; give it
  * back with ridge_string_destroy. Where other work ran while the ceilings were measured, a warning is logged

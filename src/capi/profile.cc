@@ -1,5 +1,6 @@
 // The account of a workload, and the machine that it is judged against.
 
+#include "base/files.h"
 #include "capi/model.h"
 #include "lab/ceilings.h"
 #include "lab/profile_run.h"
@@ -45,6 +46,7 @@ ridge_status ridge_probe(int32_t threads, const char* isa, const char* path) {
     if (isa != nullptr) {
       RIDGE_ASSIGN(options.isa, parse_isa(isa));
     }
+    RIDGE_TRY(check_writable(path));  // before it costs a minute
     RIDGE_ASSIGN(const Machine machine, probe_cpu(options));
     warn_if_disturbed(machine);
     return save_machine(path, machine);

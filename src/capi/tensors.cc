@@ -69,6 +69,8 @@ Result<Tensor> tensor_of(const ridge_tensor& from, const char* name) {
   if (from.device.device_type != RIDGE_TENSOR_CPU)
     return declined(name, ": device_type is ", static_cast<int>(from.device.device_type),
                     ", this library takes memory of CPUs, 1");
+  if (from.device.device_id != 0)
+    return declined(name, ": device_id is ", from.device.device_id, ", the CPU is 0");
   if (from.ndim < 1 || from.ndim > kMaxRank)
     return invalid_argument(name, ": ndim is ", from.ndim, ", needs 1 to ", kMaxRank);
   if (from.shape == nullptr) return invalid_argument(name, ": shape is NULL");
@@ -82,6 +84,10 @@ Result<Tensor> tensor_of(const ridge_tensor& from, const char* name) {
   if (!bytes.ok()) return bytes.status().within(name);
   if (from.data == nullptr && *bytes > 0)
     return invalid_argument(name, ": data is NULL with shape ", shape.str());
+  const uintptr_t behind = UINTPTR_MAX - reinterpret_cast<uintptr_t>(from.data);
+  if (from.byte_offset > behind || static_cast<uint64_t>(*bytes) > behind - from.byte_offset)
+    return invalid_argument(name, ": byte_offset is ", from.byte_offset,
+                            ", which with the elements reaches beyond the end of memory");
   Tensor t(from.data == nullptr ? nullptr : static_cast<std::byte*>(from.data) + from.byte_offset, dtype,
            shape);
   if (*bytes > 0) RIDGE_TRY(check_element_aligned(t.data, dtype, name));

@@ -1,5 +1,6 @@
 // What the border promises: statuses and messages, versioned structs, the log.
 
+#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -50,6 +51,39 @@ TEST(CApiErrors, null_handles_and_outputs_are_errors_that_name_them) {
   EXPECT_TRUE(refused(ridge_pack(nullptr, "linear", RIDGE_F32, 1, 1, nullptr, 0, nullptr, 0), "device"));
   EXPECT_TRUE(refused(ridge_operator_describe(nullptr, nullptr), "op"));
   EXPECT_TRUE(refused(ridge_operator_describe("add", nullptr), "info"));
+}
+
+TEST(CApiErrors, a_machine_file_that_cannot_be_written_is_refused_before_anything_is_measured) {
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_NE(ridge_probe(0, nullptr, "/nonexistent folder/machine.json"), RIDGE_OK);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_TRUE(says("/nonexistent folder"));
+}
+
+TEST(CApiErrors, memory_of_another_device_or_past_the_end_of_all_memory_is_refused) {
+  alignas(64) float data[8] = {};
+  int64_t shape[2] = {2, 4};
+  ridge_device* device = nullptr;
+  ridge_call* call = nullptr;
+  ASSERT_EQ(ridge_device_create(nullptr, &device), RIDGE_OK);
+  ASSERT_EQ(ridge_call_create(device, "add", &call), RIDGE_OK);
+  ridge_tensor t = {};
+  t.data = data, t.device.device_type = RIDGE_TENSOR_CPU, t.ndim = 2, t.shape = shape;
+  t.dtype = {RIDGE_TENSOR_FLOAT, 32, 1};
+  EXPECT_EQ(ridge_call_set_operand(call, "a", &t), RIDGE_OK) << ridge_error_message();
+  t.device.device_id = 7;
+  EXPECT_EQ(ridge_call_set_operand(call, "a", &t), RIDGE_DECLINED);
+  EXPECT_TRUE(says("device_id is 7"));
+  t.device.device_id = 0;
+  // Behind the end, and one element of the eight behind it.
+  const uint64_t behind = UINTPTR_MAX - reinterpret_cast<uintptr_t>(data);
+  for (const uint64_t offset : {static_cast<uint64_t>(-4), behind - 27}) {
+    t.byte_offset = offset;
+    EXPECT_EQ(ridge_call_set_operand(call, "a", &t), RIDGE_INVALID_ARGUMENT);
+    EXPECT_TRUE(says("beyond the end of memory"));
+  }
+  ridge_call_destroy(call);
+  ridge_device_destroy(device);
 }
 
 TEST(CApiErrors, null_is_taken_where_something_is_given_back) {
