@@ -1,6 +1,7 @@
 // ridge advise: one change of configuration, predicted from the account, tested, scored.
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "advise/advise.h"
 #include "advise/levers_here.h"
@@ -63,11 +64,15 @@ Status advise_verb(AdviseVerb o) {
     return invalid_argument("--quality-tokens is ", o.wanted.quality_tokens, ": use 0 to ",
                             kMostQualityTokens);
   make_room(o.wanted.workload, &options.engine);
+  options.needed_tokens = tokens_of(o.wanted.workload);
   // Where results go is looked at before they cost a minute.
   const std::string score = o.score.empty() ? default_score_path() : o.score;
   RIDGE_TRY(check_apart({model_input(o.common), machine_input(o.machine, o.common.device, o.common.isa)},
                         {{o.score.empty() ? "the kept score" : "--score", score}, {"--report", o.report}}));
-  if (score.empty())
+  const char* const kept = std::getenv("RIDGE_ADVICE");
+  if (score.empty() && kept != nullptr)
+    say("RIDGE_ADVICE is set and empty: no score is kept; name its file with --score");
+  else if (score.empty())
     say(text(kNoUserFolder, ": no score is kept; name its file with --score"));
   else if (!o.predict_only)
     RIDGE_TRY(prepare_score(score).within(o.score.empty() ? "the kept score" : "--score"));

@@ -18,12 +18,12 @@ namespace {
 constexpr std::string_view kLeverNames =
     "activations=f32|int8, kv=f32|f16|bf16|q8, threads=N, prefill-chunk=N, fuse-OPERATOR=on|off";
 
-Result<int64_t> positive(const Lever& lever) {
+Result<int64_t> positive(const Lever& lever, int64_t most) {
   int64_t n = 0;
   const char* end = lever.to.data() + lever.to.size();
   if (const auto [stop, error] = std::from_chars(lever.to.data(), end, n);
-      error != std::errc{} || stop != end || n < 1 || n > int64_t{1} << 30)
-    return invalid_argument("lever ", lever.name, "=", printable(lever.to), ": needs a number from 1 on");
+      error != std::errc{} || stop != end || n < 1 || n > most)
+    return invalid_argument("lever ", lever.name, "=", printable(lever.to), ": use 1 to ", most);
   return n;
 }
 
@@ -126,11 +126,10 @@ Status apply_lever(const Lever& l, SessionOptions* options) {
     if (found == std::end(types)) return unknown("f32, f16, bf16 or q8");
     e.kv.k_type = e.kv.v_type = found->second;
   } else if (l.name == "threads") {
-    RIDGE_ASSIGN(const int64_t n, positive(l));
-    if (n > limits::kThreads) return unknown(text("1 to ", limits::kThreads).c_str());
+    RIDGE_ASSIGN(const int64_t n, positive(l, limits::kThreads));
     options->device.cpu.threads = static_cast<int>(n);
   } else if (l.name == "prefill-chunk") {
-    RIDGE_ASSIGN(e.prefill_tokens, positive(l));
+    RIDGE_ASSIGN(e.prefill_tokens, positive(l, limits::kModelContext));
   } else if (l.name.rfind("fuse-", 0) == 0) {
     const AnyOperator* op = find_operator(l.name.substr(5));
     const auto fused = ridge::fused_operators(options->device.backend);
@@ -185,7 +184,7 @@ Result<Advised> advise(Session& session, const SessionOptions& options, const Ma
   base.build = machine.build, base.compiler = machine.compiler;
   base.date = wanted.date, base.commit = wanted.commit, base.command = wanted.command;
   const auto fused = fused_operators();
-  if (wanted.ttft_goal_us) base.goal = judge_goal(p, *wanted.ttft_goal_us, fused);
+  if (wanted.ttft_goal_us) base.goal = judge_goal(runs, *wanted.ttft_goal_us, fused);
   const std::vector<Lever> possible = levers_of(p, fused);
   for (const Lever& lever : possible) base.considered.push_back(predict(runs, lever, fused));
   if (wanted.levers.empty()) {

@@ -40,13 +40,45 @@ TEST(Goal, A41_an_unreachable_goal_is_called_unreachable_with_the_nearest_point)
   first.phases.pop_back(), first.stages.clear();
   double most = 0;
   for (const Lever& l : levers_of(p, kFused))
-    if (const LeverJudgement j = predict(first, l, kFused); j.predicted) most = std::max(most, j.gain.high);
+    if (const LeverJudgement j = predict(first, l, kFused); !j.declined) most = std::max(most, j.gain.high);
   ASSERT_GT(most, 0.5);
   EXPECT_NEAR(g.nearest_us, p.ttft_us * (1 - most), 1e-6 * p.ttft_us);
   EXPECT_EQ(g.lever.name, "activations");
   const std::string says = goal_sentence(g);
   EXPECT_NE(says.find("unreachable, the nearest is "), std::string::npos) << says;
   EXPECT_NE(says.find("--activations int8"), std::string::npos) << says;
+}
+
+TEST(Goal, A41_no_lever_is_named_whose_gain_is_declined) {
+  int tempting = 0;  // levers that seem to take something off, and are declined
+  for (size_t kept = 0; kept < idle().phases[0].rows.size(); ++kept) {
+    Profile p = idle();
+    for (size_t r = 0; r < p.phases[0].rows.size(); ++r) p.phases[0].rows[r].verdict.defect |= r != kept;
+    const TtftGoal g = judge_goal(p, 1, kFused);
+    Profile first = p;
+    first.phases.pop_back(), first.stages.clear();
+    double most = 0;
+    for (const Lever& l : levers_of(p, kFused)) {
+      const LeverJudgement j = predict(first, l, kFused);
+      if (!j.declined) most = std::max(most, j.gain.high);
+      tempting += j.predicted && j.declined && j.gain.high > 0;
+    }
+    EXPECT_NEAR(g.nearest_us, p.ttft_us * (1 - most), 1e-6 * p.ttft_us);
+    EXPECT_EQ(g.lever.name.empty(), most == 0);
+  }
+  EXPECT_GT(tempting, 0);
+}
+
+TEST(Goal, A41_times_keep_their_digits_however_small_or_large) {
+  TtftGoal g = judge_goal(idle(), 1, kFused);
+  for (const auto& [us, says] : {std::pair(1.0, "wanted 0.001 ms:"),
+                                 {1e8, "wanted 100000 ms:"},
+                                 {1234.5, "wanted 1.23 ms:"},
+                                 {13276.0, "wanted 13.28 ms:"},
+                                 {5000.0, "wanted 5 ms:"}}) {
+    g.goal_us = us;
+    EXPECT_NE(goal_sentence(g).find(says), std::string::npos) << goal_sentence(g);
+  }
 }
 
 TEST(Goal, A41_a_goal_between_the_promises_is_reachable_or_open) {
