@@ -11,6 +11,7 @@
 #include "base/stop.h"
 #include "bench_parts.h"
 #include "lab/formats_of.h"
+#include "lab/provenance.h"
 #include "lab/statistics.h"
 #include "lab/workload_json.h"
 #include "refusals.h"
@@ -38,6 +39,7 @@ struct BenchChoices {
 Status bench_model(const BenchChoices& o) {
   RIDGE_ASSIGN(SessionOptions options, o.common.session());
   options.engine.max_sequences = std::max<int64_t>(1, o.workload.batch);
+  options.needed_tokens = tokens_of(o.workload);
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
   RIDGE_ASSIGN(const auto prompt, workload_prompt(*session, o.workload));
   std::vector<double> pp, tg;
@@ -73,6 +75,7 @@ Status bench_model(const BenchChoices& o) {
               {"tg", decode.value},  {"tg_range", {decode.least, decode.most}},   {"tg_first", decode.first},
               {"runs", o.runs}};
     j["workload"] = workload_json(w), j["tg_workload"] = workload_json(after);
+    j["provenance"] = provenance_json(command_line(), o.runs);
     std::printf("%s\n", j.dump().c_str());
   } else {
     std::printf("%s: weights %s, KV %s, activations %s, %s, batch %lld\n", w.model.c_str(),
@@ -173,6 +176,14 @@ Result<std::vector<Timed>> all_timed(const BenchChoices& o) {
   return all;
 }
 
+/// What was asked for: no tokens, but calls.
+Json operators_workload(const BenchChoices& o, const std::string& device) {
+  Json w = {{"op", o.op}, {"device", device}, {"seconds", o.seconds}, {"reference", o.reference}};
+  if (!o.shape.empty()) w["shape"] = o.shape;
+  if (!o.dtypes.empty()) w["dtype"] = o.dtypes;
+  return w;
+}
+
 Status bench_operators(const BenchChoices& o) {
   RIDGE_ASSIGN(const SessionOptions options, o.common.session());
   if (!o.common.model.empty())
@@ -222,11 +233,22 @@ Status bench_operators(const BenchChoices& o) {
                            {"isa", measured->isa},
                            {"threads", device->host_threads()},
                            {"operators", rows},
-                           {"left_out", left_out}}
+                           {"left_out", left_out},
+                           {"workload", operators_workload(o, device->describe())},
+                           {"provenance", provenance_json(command_line(), 1)}}
                           .dump(1)
                           .c_str());
   return {};
 }
+
+/// What goes with what: a model or an operator, and the subcommand before its model.
+class BenchHelp : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return "Usage: ridge bench [OPTIONS] MODEL\n       ridge bench [OPTIONS] --op OPERATOR\n"
+           "       ridge bench fusion [OPTIONS] MODEL\n";
+  }
+};
 
 }  // namespace
 
@@ -275,6 +297,7 @@ Command add_bench(CLI::App& cli) {
       "Examples:\n  ridge bench model.gguf --prompt-tokens 512 --output-tokens 128\n  ridge bench --op all\n "
       " ridge bench --op linear --shape 1,4096,4096 --dtype w=q4_1 --json");
   const Command fusion = add_bench_fusion(*sub);
+  sub->formatter(std::make_shared<BenchHelp>());  // not that of fusion
   return {sub, [o, sub, fusion]() -> Status {
             if (fusion.cli->parsed()) return fusion.chosen();
             if (!o->op.empty()) {

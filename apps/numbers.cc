@@ -31,7 +31,8 @@ Status check_values(const CLI::App& verb) {
     const auto is = [&](const char* name) { return type.rfind(name, 0) == 0; };
     for (const std::string& given : option->results()) {
       if (given.empty() && !may_be_empty(verb, *option))
-        return invalid_argument(option->get_name(), " is '': leave it out, or give a value");
+        return invalid_argument(option->get_name(), " is '': ",
+                                option->get_required() ? "give a value" : "leave it out, or give a value");
       const char* wanted = is("INT") && !reads<int64_t>(given)     ? "a whole number of 64 bits"
                            : is("UINT") && !reads<uint64_t>(given) ? "a whole number from 0 to 2^64 - 1"
                            : is("FLOAT") && !reads<double>(given)  ? "a finite number"

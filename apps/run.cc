@@ -8,6 +8,7 @@
 
 #include "account/recorder.h"
 #include "engine/memory_report.h"
+#include "lab/provenance.h"
 #include "lab/workload_json.h"
 #include "refusals.h"
 #include "run_compare.h"
@@ -99,12 +100,15 @@ void print_json(Session& session, const Answer& a, const RunOptions& o) {
   w.prompt_tokens = a.prompt_tokens, w.output_tokens = static_cast<int64_t>(a.ids.size()), w.batch = 1;
   w.sampling = sampling_text(o.sampling);
   j["workload"] = workload_json(w);
+  j["provenance"] = provenance_json(command_line(), 1);
   print_line(j);
 }
 
 void print_summary(const Answer& a) {
-  std::fprintf(stderr, "\n[%lld prompt tokens, TTFT %.1f ms; %zu tokens",
-               static_cast<long long>(a.prompt_tokens), double(a.first_ns - a.begin_ns) / 1e6, a.ids.size());
+  const auto plural = [](size_t n) { return n == 1 ? "" : "s"; };
+  std::fprintf(stderr, "\n[%lld prompt token%s, TTFT %.1f ms; %zu token%s",
+               static_cast<long long>(a.prompt_tokens), plural(static_cast<size_t>(a.prompt_tokens)),
+               double(a.first_ns - a.begin_ns) / 1e6, a.ids.size(), plural(a.ids.size()));
   if (a.ids.size() > 1) {
     const double tpot = double(a.end_ns - a.first_ns) / 1e6 / double(a.ids.size() - 1);
     std::fprintf(stderr, ", TPOT %.2f ms, %.1f tokens/s", tpot, 1e3 / tpot);
@@ -116,10 +120,13 @@ void print_summary(const Answer& a) {
 Result<std::vector<int32_t>> encode(const Session& session, const std::string& prompt, const RunOptions& o) {
   const bool plain = o.raw || !session.has_template();
   if (plain && !o.system.empty())
-    return invalid_argument("--system goes through a chat template: ",
-                            o.raw ? "leave out --raw" : "this file has none");
+    return invalid_argument("--system goes through a chat template: ", o.raw ? "leave out --raw"
+                                                                       : o.common.synthetic
+                                                                           ? "a synthetic model has none"
+                                                                           : "this file has none");
   if (plain && !o.raw)
-    say("this file has no chat template: the prompt is taken as plain text, to be continued; --raw says so");
+    say(text(o.common.synthetic ? "a synthetic model" : "this file",
+             " has no chat template: the prompt is taken as plain text, to be continued; --raw says so"));
   if (plain) return session.encode_text(prompt);
   std::vector<ChatMessage> messages;
   if (!o.system.empty()) messages.push_back({"system", o.system});

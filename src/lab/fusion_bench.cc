@@ -7,6 +7,7 @@
 #include "base/print_to.h"
 #include "base/stop.h"
 #include "lab/launch_json.h"
+#include "lab/provenance.h"
 #include "lab/statistics.h"
 #include "lab/workload_json.h"
 
@@ -165,7 +166,7 @@ std::string fusion_text(const FusionBench& bench) {
   return out;
 }
 
-std::string fusion_json(const FusionBench& bench) {
+std::string fusion_json(const FusionBench& bench, const std::string& command) {
   using Json = nlohmann::ordered_json;
   Json j;
   const FusionVariant& all = bench.variants[0];
@@ -178,6 +179,7 @@ std::string fusion_json(const FusionBench& bench) {
     j["variants"].push_back(one);
   }
   j["rounds"] = bench.rounds, j["workload"] = workload_json(bench.workload);
+  j["provenance"] = provenance_json(command, bench.rounds);
   return j.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 

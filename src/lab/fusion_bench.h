@@ -44,7 +44,7 @@ Result<FusionBench> bench_fusion(Session& session, const EngineOptions& options,
 std::vector<StepPart> parts_beyond(const FusionVariant& b, const FusionVariant& a);
 
 std::string fusion_text(const FusionBench& bench);
-/// JSON: docs/json.md.
-std::string fusion_json(const FusionBench& bench);
+/// JSON: docs/json.md. `command` as it was given, for its provenance.
+std::string fusion_json(const FusionBench& bench, const std::string& command);
 
 }  // namespace ridge

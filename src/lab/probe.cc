@@ -238,6 +238,9 @@ Status unfinished(const ProbeOptions& o) {
 const char* built_commit() {
   return RIDGE_COMMIT;
 }
+std::string built_compiler() {
+  return text("gcc-compatible ", __VERSION__);
+}
 
 Result<Machine> probe_cpu(const ProbeOptions& options) {
   const int64_t begin = now_ns();
@@ -258,7 +261,7 @@ Result<Machine> probe_cpu(const ProbeOptions& options) {
   }
   Machine m;
   const MachineIdentity id = this_machine(isa_name(device->target().isa));
-  m.cpu = id.cpu, m.isa = id.isa, m.build = id.build, m.compiler = text("gcc-compatible ", __VERSION__);
+  m.cpu = id.cpu, m.isa = id.isa, m.build = id.build, m.compiler = built_compiler();
   m.commit = built_commit(), m.date = utc_now(), m.cores = allowed_cores(), m.governor = governor();
   if (getloadavg(&m.load, 1) != 1) m.load = 0;
   Probe probe(options, *device, std::move(memory), hurry, end);
@@ -302,7 +305,7 @@ Result<Machine> probe_device(Device& device, const ProbeOptions& options) {
   const int64_t begin = now_ns();
   Machine m;
   const MachineIdentity id = identity_of(device);
-  m.cpu = id.cpu, m.isa = id.isa, m.build = id.build, m.compiler = text("gcc-compatible ", __VERSION__);
+  m.cpu = id.cpu, m.isa = id.isa, m.build = id.build, m.compiler = built_compiler();
   m.commit = RIDGE_COMMIT, m.date = utc_now(), m.cores = allowed_cores(), m.governor = "as found";
   for (const Backend& b : backends())
     if (device.target().backend == b.name && b.probe != nullptr) RIDGE_TRY(b.probe(device, &m));

@@ -339,16 +339,25 @@ class Program(Runs):
         rows = json.loads(self.ends(DONE, "", *bench, "feed_tokens", "--reference", "--json").stdout)["operators"]
         self.assertTrue(rows)
 
+    def test_bench_help_shows_the_order_that_it_takes(self):
+        self.assertIn("ridge bench fusion [OPTIONS] MODEL\n", self.ridge("bench", "--help").stdout)
+        self.assertIn("ridge bench fusion [OPTIONS] model", self.ridge("bench", "fusion", "--help").stdout)
+
     def test_bench_says_of_each_figure_what_was_run(self):
         bench = ("bench", self.model, "--prompt-tokens", "16", "--output-tokens", "4", "--runs", "1", "--json")
         said, deep = (json.loads(self.ridge(*bench, *more).stdout) for more in ([], ["--deep"]))
+        for made in (said, deep):
+            self.assertLess({"date", "commit", "build", "compiler", "command"}, made["provenance"].keys())
+        self.assertIn("--deep", deep["provenance"]["command"])
         lengths = lambda w: (w["prompt_tokens"], w["output_tokens"])  # noqa: E731
         self.assertEqual((lengths(said["workload"]), lengths(said["tg_workload"])), ((16, 1), (1, 4)))
         self.assertEqual((lengths(deep["workload"]), lengths(deep["tg_workload"])), ((16, 1), (16, 4)))
 
     def test_bench_judges_rotated_operands_by_main_memory(self):
         row = json.loads(self.ridge("bench", "--op", "add", "--shape", "512,4096", "--seconds", "0.05", "--machine", self.machine(),
-                                    "--json").stdout)["operators"][0]
+                                    "--json").stdout)
+        self.assertEqual((row["workload"]["op"], row["workload"]["shape"], row["provenance"]["runs"]), ("add", [512, 4096], 1))
+        row, = row["operators"]
         self.assertEqual(row["bound"], "memory")
 
     def test_a_chat_that_is_full_can_be_begun_anew(self):
@@ -366,6 +375,8 @@ class Program(Runs):
                 self.ends(WRONG, value, verb, self.model, option, value)
                 self.assertLess(time.monotonic() - begin, 60, (verb, option))
             self.ends(WRONG, "8192", verb, self.model, "--prompt-tokens", "8000", "--output-tokens", "193")
+            # What is told to be taken is.
+            self.ends(WRONG, "use 1 to 8191", verb, self.model, "--prompt-tokens", "8192", "--output-tokens", "1")
 
 
 if __name__ == "__main__":
