@@ -1,6 +1,8 @@
 // The account through the C API, against a machine file made here: measuring one takes longer than a test
 // may.
 
+#include <unistd.h>
+
 #include <nlohmann/json.hpp>
 
 #include "capi/small_model.h"
@@ -14,7 +16,7 @@ namespace {
 class MachineFile {
  public:
   explicit MachineFile(const std::string& cpu = "", double pressure = 0)
-      : path_(testing::TempDir() + "ridge_capi_machine.json") {
+      : path_(text(testing::TempDir(), "ridge_capi_machine_", getpid(), ".json")) {
     const std::string isa = isa_name(native_isa());
     const MachineIdentity here = this_machine(isa);
     Machine m;
@@ -128,7 +130,7 @@ TEST(CApiProfile, what_cannot_be_profiled_is_refused) {
   w.batch = 1, w.prompt_tokens = -1;
   EXPECT_TRUE(refused(RIDGE_INVALID_ARGUMENT, "prompt_tokens is -1"));
   w.prompt_tokens = 500;
-  EXPECT_TRUE(refused(RIDGE_INVALID_ARGUMENT, "the context holds 128"));
+  EXPECT_TRUE(refused(RIDGE_INVALID_ARGUMENT, "prompt_tokens is 500: use 1 to 127"));
   w.prompt_tokens = 16, w.output_tokens = 300;
   EXPECT_TRUE(refused(RIDGE_INVALID_ARGUMENT, "output_tokens is 300"));
   w.output_tokens = 113;

@@ -19,7 +19,8 @@ def one(decision, predicted, gain, priced=True):
     return {"decision": decision, "decision_reason": "", "workload": {}, "provenance": {"runs": 40},
             "chosen": {"lever": "kv", "from": "f16", "to": "q8", "reason": "",
                        **({"predicted_gain": {"low": predicted - 0.05, "value": predicted, "high": predicted + 0.05}} if priced else {})},
-            "experiment": {"gain": gain, "blocks": 10}}
+            "experiment": {"gain": gain, "blocks": 10,
+                           "measured_gain": {"low": gain - abs(gain) / 2, "value": gain, "high": gain + abs(gain) / 2}}}
 
 
 class Advice(unittest.TestCase):
@@ -38,6 +39,11 @@ class Advice(unittest.TestCase):
     def test_a_prediction_that_allows_both_signs_has_that_of_its_middle(self):
         self.assertEqual(self.values(one("held", 0.01, 0.02), one("held", 0.01, -0.02)), {"C10": 2, "C11": 1})
         self.assertEqual(self.values(one("held", -0.01, -0.02), one("held", 0.1, 0.1)), {"C10": 2, "C11": 0})
+
+    def test_what_refutes_with_zero_in_its_interval_has_no_sign(self):
+        refuted = one("refuted", 0.1, -0.02)
+        refuted["experiment"]["measured_gain"] = {"low": -0.05, "value": -0.02, "high": 0.01}
+        self.assertEqual(self.values(refuted), {"C10": 1, "C11": 0})
 
     def test_nothing_decided_shows_no_sign_right(self):
         self.assertEqual(self.values(one("no decision", 0.1, 0.1)), {"C10": 1})
