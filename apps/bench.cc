@@ -11,7 +11,7 @@
 #include "base/stop.h"
 #include "bench_parts.h"
 #include "lab/formats_of.h"
-#include "lab/provenance.h"
+#include "lab/provenance_json.h"
 #include "lab/statistics.h"
 #include "lab/workload_json.h"
 #include "refusals.h"

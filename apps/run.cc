@@ -8,7 +8,7 @@
 
 #include "account/recorder.h"
 #include "engine/memory_report.h"
-#include "lab/provenance.h"
+#include "lab/provenance_json.h"
 #include "lab/workload_json.h"
 #include "refusals.h"
 #include "run_compare.h"

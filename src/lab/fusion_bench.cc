@@ -7,7 +7,7 @@
 #include "base/print_to.h"
 #include "base/stop.h"
 #include "lab/launch_json.h"
-#include "lab/provenance.h"
+#include "lab/provenance_json.h"
 #include "lab/statistics.h"
 #include "lab/workload_json.h"
 

@@ -1,4 +1,4 @@
-#include "lab/provenance.h"
+#include "lab/provenance_json.h"
 
 #include <nlohmann/json.hpp>
 
