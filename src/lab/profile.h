@@ -89,6 +89,7 @@ struct Profile {
   TokenTimes tpot;                  // of all requests
   int64_t clock_errors = 0;         // spans of all requests that end before they begin
   std::string date, commit, command;
+  int runs = 1;  // observed; this is the shortest
 };
 
 /// Collects steps; attach to an engine, run, then finish(). After a step it notes times and the args of one

@@ -12,7 +12,8 @@ struct ProfileRun {
   bool keep_slices = true;                      // steps and calls one by one, for a trace
 };
 
-/// Runs a workload once unseen and once observed, and judges it against `machine`.
+/// Runs a workload once unseen and then observed, up to five times as long as they take no more than 3 s in
+/// all, and judges the shortest against `machine`: what else a machine does only ever makes a run longer.
 /// Errors: those of workload_prompt and run_workload.
 Result<Profile> profile_workload(Session& session, const Machine& machine, const WorkloadOptions& workload,
                                  const ProfileRun& run);

@@ -201,7 +201,7 @@ std::string profile_json(const Profile& p) {
   if (const std::string why = disturbed(p.machine); !why.empty()) j["machine"]["disturbed"] = why;
   j["provenance"] = {{"date", p.date},           {"commit", p.commit},
                      {"build", p.machine.build}, {"compiler", p.machine.compiler},
-                     {"command", p.command},     {"runs", 1}};
+                     {"command", p.command},     {"runs", p.runs}};
   return j.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 
