@@ -203,7 +203,7 @@ Effect chunk_effect(const Profile& p, const Lever& lever) {
       c.calls_ratio = steps;
       const int64_t tokens = std::max<int64_t>(1, std::llround(static_cast<double>(dims[0]) / steps));
       if (r.op == "linear" && !c.pace_dims.empty()) c.pace_dims.front() = tokens;
-      if (r.op == "attention_prefill" && c.pace_dims.size() == 3) c.pace_dims.back() = tokens;
+      if (r.op == "attention_prefill" && c.pace_dims.size() == 4) c.pace_dims.back() = tokens;
       const bool cached = r.cost.read_bytes[pool(DataClass::kKv)] > 0;
       if (cached && r.op != "kv_write") scale(&c.cost.read_bytes[pool(DataClass::kKv)], keys);
       if (!cached && r.op != "embedding") {

@@ -114,7 +114,9 @@ Interval changed_time(const Profile& p, const ProfilePhase& phase, const Profile
   Interval t{will + kept + (rest - now), 0, 0};
   t.high = t.low;
   const auto include = [&](double us) { t.low = std::min(t.low, us), t.high = std::max(t.high, us); };
-  if (now > 0) include(rest * will / now + kept);
+  // What is unexplained of a row that mostly is comes from elsewhere: no model of the row scales it.
+  const bool unexplained = row.verdict.loss(Loss::kUnexplained) > 0.5 * row.time_us;
+  if (now > 0 && !unexplained) include(rest * will / now + kept);
   if (alone) include(t.high + metered(row.verdict) / p.threads);
   // Threads wait to be woken, once a call, and for a core that something else has, which takes its share of
   // any time.
@@ -125,8 +127,7 @@ Interval changed_time(const Profile& p, const ProfilePhase& phase, const Profile
   }
   // Mostly unexplained: what takes the time may be something that the lever does not touch; unless another
   // kernel will run, of a rate that is known.
-  if (row.verdict.loss(Loss::kUnexplained) > 0.5 * row.time_us && !(c.other_kernel && known))
-    include(row.time_us);
+  if (unexplained && !(c.other_kernel && known)) include(row.time_us);
   t.low = std::max(t.low - kRepeats * row.time_us, then.limit_us);
   t.high = std::max(t.high + kRepeats * row.time_us, t.low);
   t.value = (t.low + t.high) / 2;

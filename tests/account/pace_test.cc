@@ -4,15 +4,19 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <array>
 #include <cmath>
 #include <thread>
 
 #include "account/flat_machine.h"
 #include "account/recorder.h"
+#include "lab/example_profile.h"
 #include "lab/probe.h"
 #include "lab/probe_kernels.h"
 #include "lab/profile.h"
 #include "machine/plausible.h"
+#include "ops/attention_decode/attention_decode.h"
+#include "ops/attention_prefill/attention_prefill.h"
 #include "ops/registry.h"
 
 namespace ridge {
@@ -217,6 +221,25 @@ TEST(MeasuredPace, the_operators_of_a_step_say_on_what_to_measure_them) {
        {"add", "add_rms_norm", "attention_decode", "attention_prefill", "embedding", "gather_rows",
         "gelu_mul", "kv_write", "linear", "quantize_rows", "rms_norm", "rope", "sample", "silu_mul"})
     EXPECT_GT(find_operator(op)->pace_cases(), 0u) << op;
+}
+
+TEST(Pace, attention_is_as_many_of_the_measured_calls_as_it_has_kv_heads_and_sequences) {
+  std::array<float, 4> some{};
+  AttentionDecodeArgs decode;
+  decode.q = Tensor(some.data(), kF32, {2, 9, 64}),
+  decode.k_pages = Tensor(some.data(), kF32, {8, 3, 16, 64});
+  const std::vector<int64_t> of_decode = find_operator("attention_decode")->pace_dims(&decode);
+  EXPECT_EQ(of_decode, (std::vector<int64_t>{64, 3, 6}));
+  AttentionPrefillArgs prefill;
+  prefill.q = Tensor(some.data(), kF32, {64, 9, 64}), prefill.k_pages = decode.k_pages;
+  prefill.kv_length = Tensor(some.data(), kI64, {2});
+  const std::vector<int64_t> of_prefill = find_operator("attention_prefill")->pace_dims(&prefill);
+  EXPECT_EQ(of_prefill, (std::vector<int64_t>{64, 3, 6, 32}));
+  // What one call does once, it does for each of them: 5 us of 25.
+  Machine m = example_machine();
+  m.kernels.push_back({"attention_prefill", "k", "f32 f32", {64, 3, 1, 32}, {{1000, 15}, {2000, 25}}, 0, 0});
+  const PaceQuery query{"attention_prefill", "k", "f32 f32", of_prefill};
+  EXPECT_DOUBLE_EQ(kernel_us(m, query, 6 * 2000, 1), 6 * 25);
 }
 
 }  // namespace

@@ -255,6 +255,24 @@ TEST(RowChange, what_a_kernel_leaves_exposed_beside_reading_is_part_of_the_predi
   EXPECT_NEAR(exposed.high - hidden.high, 1.25 * us, 0.01 * us);
 }
 
+TEST(RowChange, what_is_unexplained_of_a_row_that_mostly_is_is_not_scaled) {
+  const Profile p = example_profile(true);
+  const ProfilePhase& decode = p.phases[1];
+  const ProfileRow& linear = decode.rows[0];
+  const auto gain_of_half = [&](double time_us) {
+    ProfileRow r = linear;
+    r.time_us = r.occasion.measured_us = time_us;
+    r.verdict = judge(r.cost, p.machine.at(2), r.occasion);
+    RowChange half = unchanged(p, r);
+    for (const DataClass c : {DataClass::kWeights, DataClass::kScales}) half.cost.read_bytes[at(c)] /= 2;
+    return time_us - changed_time(p, decode, r, half).low;
+  };
+  // Of a row that takes ten times as long as anything explains, half the bytes save what they save, and not
+  // half.
+  EXPECT_GT(gain_of_half(linear.time_us), 0);
+  EXPECT_LT(gain_of_half(10 * linear.time_us), 0.1 * 10 * linear.time_us);
+}
+
 TEST(RowChange, reading_in_pieces_takes_less_as_there_is_less_to_read) {
   const Profile p = example_profile(true);
   const ProfilePhase& decode = p.phases[1];

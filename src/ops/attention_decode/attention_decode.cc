@@ -74,7 +74,8 @@ Operator<A> describe_attention_decode() {
               {{1, 9, 3, 64, 2048, 16, 2048}, kBench, nullptr, "SmolLM2-135M, 32k"},
               {{1, 32, 8, 128, 2048, 16, 2048}, kBench, nullptr, "32k"}};
   op.pace_dims = [](const A& a) {
-    return std::vector<int64_t>{a.q.dim(2), a.q.dim(1) / std::max<int64_t>(a.k_pages.dim(1), 1)};
+    const int64_t kv_heads = std::max<int64_t>(a.k_pages.dim(1), 1);
+    return std::vector<int64_t>{a.q.dim(2), a.q.dim(1) / kv_heads, kv_heads * a.q.dim(0)};
   };
   // A cache of one block, and one of two splits.
   for (const int64_t head_dim : {64, 128, 256})

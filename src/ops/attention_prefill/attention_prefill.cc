@@ -95,8 +95,10 @@ Operator<A> describe_attention_prefill() {
               {{1, 2, 512, 9, 3, 64, 32, 16, 32}, kBench, nullptr, "SmolLM2-135M"},
               {{1, 2, 512, 32, 8, 128, 64, 16, 64}, kBench}};
   op.pace_dims = [](const A& a) {
-    return std::vector<int64_t>{a.q.dim(2), a.q.dim(1) / std::max<int64_t>(a.k_pages.dim(1), 1),
-                                a.q.dim(0) / std::max<int64_t>(a.kv_length.dim(0), 1)};
+    const int64_t kv_heads = std::max<int64_t>(a.k_pages.dim(1), 1),
+                  sequences = std::max<int64_t>(a.kv_length.dim(0), 1);
+    return std::vector<int64_t>{a.q.dim(2), a.q.dim(1) / kv_heads, kv_heads * sequences,
+                                a.q.dim(0) / sequences};
   };
   // Chunks at the start of a prompt and behind a past.
   for (const int64_t head_dim : {64, 128, 256})
