@@ -40,11 +40,16 @@ def load_targets(root=ROOT):
     return sources, rows
 
 
+def named(glob, root):
+    return {p for p in root.glob(glob + "/*" if glob.endswith("**") else glob) if p.is_file()}
+
+
 def sources_hash(globs, root=ROOT):
-    """SHA-256 over path and content of every file that the globs name: a new file that one names changes it too."""
+    """SHA-256 over path and content of every file that the globs name: a new file that one names changes it too. A glob
+    after a ! takes away from those that the globs before it name."""
     files = set()
     for glob in globs:
-        files |= {p for p in root.glob(glob + "/*" if glob.endswith("**") else glob) if p.is_file()}
+        files = files - named(glob[1:], root) if glob.startswith("!") else files | named(glob, root)
     digest = hashlib.sha256()
     for path in sorted(files):
         content = path.read_bytes()

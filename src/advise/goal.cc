@@ -44,8 +44,7 @@ TtftGoal judge_goal(const std::vector<Profile>& runs, double goal_us,
     g.queue_share = request_times(p.stages, p.stages.front().request).queue_us / p.ttft_us;
   std::vector<Profile> first;
   for (const Profile& run : runs) first.push_back(before_the_first_token(run));
-  double steps_us = 0;
-  for (const ProfilePhase& phase : first[runs.size() / 2].phases) steps_us += phase.wall_us;
+  const double steps_us = first[runs.size() / 2].wall_us();
   g.nearest_us = g.now_us;
   double sure_us = g.now_us, open_us = g.now_us;
   for (const Lever& lever : levers_of(p, fused)) {

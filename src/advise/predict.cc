@@ -25,18 +25,13 @@ Effect effect_of(const Profile& p, const Lever& lever, const std::vector<FusedOp
   return none;
 }
 
-double total_us(const Profile& p) {
-  double us = 0;
-  for (const ProfilePhase& phase : p.phases) us += phase.wall_us;
-  return us;
-}
-
 }  // namespace
 
 double queue_share(const Profile& p) {
   double queued = 0, all = 0;
   for (const StageSpan& s : p.stages) {
-    const double us = static_cast<double>(s.end_ns - s.begin_ns);
+    if (s.end_ns < s.begin_ns) continue;  // a clock's error, which the profile counts
+    const auto us = static_cast<double>(s.end_ns - s.begin_ns);
     all += us;
     if (s.stage == Stage::kQueue) queued += us;
   }
@@ -84,7 +79,7 @@ LeverJudgement price(const Profile& p, const Lever& lever, const std::vector<Fus
   }
   double now = 0, low = e.added_us.low, high = e.added_us.high;
   for (const Affected& a : e.rows) now += a.row->time_us, low += a.then_us.low, high += a.then_us.high;
-  const double all = total_us(p);
+  const double all = p.wall_us();
   j.predicted = true;
   j.gain = {(now - high) / all, 0, (now - low) / all};
   const std::string bounds = bounds_text(e.rows);

@@ -9,6 +9,12 @@
 
 namespace ridge {
 
+double Profile::wall_us() const {
+  double sum = 0;
+  for (const ProfilePhase& phase : phases) sum += phase.wall_us;
+  return sum;
+}
+
 double ProfilePhase::loss_us(Loss loss) const {
   double sum = 0;
   for (const ProfileRow& r : rows) sum += r.verdict.loss(loss);

@@ -90,6 +90,7 @@ struct Profile {
   int64_t clock_errors = 0;         // spans of all requests that end before they begin
   std::string date, commit, command;
   int runs = 1;  // observed; this is the shortest
+  double wall_us() const;  // of the steps of all phases
 };
 
 /// Collects steps; attach to an engine, run, then finish(). After a step it notes times and the args of one

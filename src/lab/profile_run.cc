@@ -30,12 +30,6 @@ Result<Profile> observed(Session& session, const Machine& machine, const Workloa
   return profile;
 }
 
-double wall_us(const Profile& p) {
-  double us = 0;
-  for (const ProfilePhase& phase : p.phases) us += phase.wall_us;
-  return us;
-}
-
 }  // namespace
 
 Result<Profile> profile_workload(Session& session, const Machine& machine, const WorkloadOptions& workload,
@@ -49,7 +43,7 @@ Result<Profile> profile_workload(Session& session, const Machine& machine, const
   int runs = 1;
   for (; runs < kRuns && (now_ns() - began) / runs * (runs + 1) <= kRunsNs; ++runs) {
     RIDGE_ASSIGN(Profile next, observed(session, machine, workload, run));
-    if (wall_us(next) < wall_us(profile)) profile = std::move(next);
+    if (next.wall_us() < profile.wall_us()) profile = std::move(next);
   }
   profile.runs = runs, profile.command = run.command, profile.commit = built_commit();
   profile.date = utc_now();

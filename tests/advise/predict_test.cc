@@ -100,6 +100,12 @@ TEST(Predict, A35_a_queue_is_not_a_kernels_fault) {
   }
 }
 
+TEST(Predict, A33_a_span_that_ends_before_it_begins_is_no_share_of_the_queue) {
+  Profile p = example_profile();
+  p.stages = {{1, Stage::kQueue, 0, 500}, {1, Stage::kQueue, 9'000, 0}, {1, Stage::kPrefill, 500, 1'000}};
+  EXPECT_NEAR(queue_share(p), 0.5, 1e-12);
+}
+
 TEST(Predict, A25_a_row_above_its_limit_gives_no_advice) {
   Profile p = example_profile();
   for (ProfilePhase& phase : p.phases)
