@@ -1,8 +1,10 @@
 // ridge probe: measures this machine's ceilings and keeps them.
 
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/files.h"
 #include "base/user_folder.h"
@@ -117,6 +119,32 @@ Command add_probe(CLI::App& cli) {
   return {sub, [o] { return run(*o); }};
 }
 
+/// Figures that other work disturbed are no machine file, but serve the commands of the next minutes:
+/// measuring again with each would take longer than what was asked for.
+static constexpr std::chrono::minutes kDisturbedServe{15};
+
+static Result<Machine> disturbed_of_late(const std::string& path, Device& device) {
+  std::error_code error;
+  const auto written = std::filesystem::last_write_time(path, error);
+  if (error || std::filesystem::file_time_type::clock::now() - written > kDisturbedServe)
+    return not_found(path, ": none of late");
+  return load_machine(path, identity_of(device));
+}
+
+/// Measures `device` and keeps the figures in `file`, or beside it where other work disturbed them.
+static Result<Machine> measured_now(const std::string& file, const std::string& beside, Device& device) {
+  ProbeOptions probe;
+  probe.isa = device.target().isa, probe.threads = device.host_threads();
+  RIDGE_ASSIGN(Machine m, probe_device(device, probe));
+  if (file.empty()) return m;
+  const bool idle = disturbed(m).empty();
+  RIDGE_TRY(save_machine(idle ? file : beside, m));
+  if (!idle)
+    say(text("figures of a busy machine serve for ", kDisturbedServe.count(),
+             " minutes only; 'ridge probe' on an idle one keeps them, 'ridge probe --busy' on any"));
+  return m;
+}
+
 Result<Machine> machine_for(const std::string& path, Device& device) {
   const char* set = std::getenv("RIDGE_MACHINE");
   const std::string file = path.empty() ? machine_path_of(device) : path;
@@ -127,12 +155,13 @@ Result<Machine> machine_for(const std::string& path, Device& device) {
   // is none that fits.
   const bool missing = code == Code::kNotFound || (code == Code::kDeclined && set == nullptr);
   if (!loaded.ok() && path.empty() && missing) {
-    say(text(loaded.status().message(), "; measuring this machine first"));
-    ProbeOptions probe;
-    probe.isa = device.target().isa, probe.threads = device.host_threads();
-    loaded = probe_device(device, probe);
-    RIDGE_TRY(loaded.status());
-    if (disturbed(*loaded).empty() && !file.empty()) RIDGE_TRY(save_machine(file, *loaded));
+    const Status missed = loaded.status();
+    const std::string beside = file.empty() ? "" : file + ".disturbed";
+    loaded = disturbed_of_late(beside, device);
+    if (!loaded.ok()) {
+      say(text(missed.message(), "; measuring this machine first"));
+      loaded = measured_now(file, beside, device);
+    }
   }
   RIDGE_TRY(loaded.status());
   RIDGE_TRY(check_ceilings(*loaded, device, file.empty() ? "this machine" : file));

@@ -128,6 +128,8 @@ def check_result(result, target, name):
             raise Wrong(f"{name}: {key} is missing")
     if result["row"] != target["id"] or result["unit"] != target["unit"]:
         raise Wrong(f"{name}: is row {result['row']} in {result['unit']}, wanted {target['id']} in {target['unit']}")
+    if result["runs"] < target.get("runs", 1):
+        raise Wrong(f"{name}: {result['runs']} runs, at least {target['runs']} are wanted")
     if missing := PROVENANCE_KEYS - result["provenance"].keys():
         raise Wrong(f"{name}: provenance lacks {', '.join(sorted(missing))}")
     numbers = {"value": result["value"]}

@@ -103,7 +103,8 @@ LeverJudgement predict(const std::vector<Profile>& runs, const Lever& lever,
     j = std::move(one);
   }
   j.gain.value = (j.gain.low + j.gain.high) / 2;
-  const std::string range = text("; less time by ", percent(j.gain.low), " to ", percent(j.gain.high));
+  const auto change = [](double gain) { return text(percent(std::abs(gain)), gain < 0 ? " more" : " less"); };
+  const std::string range = text("; between ", change(j.gain.low), " and ", change(j.gain.high), " time");
   j.declined = j.gain.high < kWorthwhileGain || j.gain.low < kSureGain;
   const char* verdict = !j.declined                      ? ""
                         : j.gain.high >= kWorthwhileGain ? "not surely a gain: "

@@ -81,8 +81,9 @@ Interval by_attainment(const ProfilePhase& phase, const ProfileRow& row, double 
   return {limit_us / std::min(1.0, best), 0, limit_us / worst};
 }
 
-// Rows of one run repeat about so well.
-constexpr double kRepeats = 0.02;
+// Rows of one run repeat about so well; as many tokens in other pieces are other calls, of shapes that no run
+// has measured, and the model of those is less sure.
+constexpr double kRepeats = 0.02, kOtherPieces = 0.05;
 
 }  // namespace
 
@@ -128,8 +129,9 @@ Interval changed_time(const Profile& p, const ProfilePhase& phase, const Profile
   // Mostly unexplained: what takes the time may be something that the lever does not touch; unless another
   // kernel will run, of a rate that is known.
   if (unexplained && !(c.other_kernel && known)) include(row.time_us);
-  t.low = std::max(t.low - kRepeats * row.time_us, then.limit_us);
-  t.high = std::max(t.high + kRepeats * row.time_us, t.low);
+  const double unsure = (c.calls_ratio == 1 ? kRepeats : kOtherPieces) * row.time_us;
+  t.low = std::max(t.low - unsure, then.limit_us);
+  t.high = std::max(t.high + unsure, t.low);
   t.value = (t.low + t.high) / 2;
   return t;
 }

@@ -249,6 +249,12 @@ Profile Profiler::finish(const Machine& machine, int threads) {
         r.occasion.exposed = k->exposed;
       }
       r.verdict = judge(r.cost, now, r.occasion);
+      // What a row got from memory, memory gave: a reading below that came in a worse moment than the row.
+      if (r.verdict.bound == Bound::kFarMemory && r.verdict.attainment > 1 && r.occasion.far_read_rate > 0 &&
+          r.occasion.far_read_rate < out.drift.file) {
+        r.occasion.far_read_rate = std::min(out.drift.file, r.occasion.far_read_rate * r.verdict.attainment);
+        r.verdict = judge(r.cost, now, r.occasion);
+      }
     }
     p.phases.push_back(std::move(out));
   }

@@ -89,7 +89,7 @@ struct Profile {
   TokenTimes tpot;                  // of all requests
   int64_t clock_errors = 0;         // spans of all requests that end before they begin
   std::string date, commit, command;
-  int runs = 1;  // observed; this is the shortest
+  int runs = 1;            // observed; this is the shortest
   double wall_us() const;  // of the steps of all phases
 };
 

@@ -18,6 +18,11 @@ namespace ridge {
 namespace {
 
 constexpr double kFileRate = 1e10;
+// Of a machine that no row of the tiny model comes near.
+constexpr double kFastRate = 1e13;
+Machine fast_machine() {
+  return flat_machine(kFastRate, 1e17);
+}
 
 /// A memory that gives `rate` bytes a second, in pieces as in one go.
 FarReader reader_of(double rate, std::chrono::milliseconds takes = {}) {
@@ -53,7 +58,8 @@ Profile profile_with(FarReader reader, double* elapsed_us = nullptr,
 }
 
 TEST(Drift, memory_that_gives_half_doubles_the_limits_that_it_sets_and_is_stated_beside_the_machine_file) {
-  const Profile before = profile_with(nullptr), now = profile_with(reader_of(kFileRate / 2));
+  const Profile before = profile_with(nullptr, nullptr, fast_machine()),
+                now = profile_with(reader_of(kFastRate / 2), nullptr, fast_machine());
   ASSERT_EQ(now.phases.size(), 2u);
   for (size_t p = 0; p < now.phases.size(); ++p) {
     const ProfilePhase& phase = now.phases[p];
@@ -61,8 +67,8 @@ TEST(Drift, memory_that_gives_half_doubles_the_limits_that_it_sets_and_is_stated
     EXPECT_EQ(before.phases[p].drift.readings, 0);
     // Three at first, then one in eight steps.
     EXPECT_EQ(phase.drift.readings, phase.phase == Phase::kPrefill ? 3 : 5);
-    EXPECT_NEAR(phase.drift.now, kFileRate / 2, 1);
-    EXPECT_DOUBLE_EQ(phase.drift.file, kFileRate);
+    EXPECT_NEAR(phase.drift.now, kFastRate / 2, 1);
+    EXPECT_DOUBLE_EQ(phase.drift.file, kFastRate);
     EXPECT_GT(phase.drift.bytes, 0);
     int bound = 0;
     for (size_t i = 0; i < phase.rows.size(); ++i) {
@@ -76,11 +82,27 @@ TEST(Drift, memory_that_gives_half_doubles_the_limits_that_it_sets_and_is_stated
     EXPECT_GT(bound, 0);
   }
   const std::string json = profile_json(now);
-  EXPECT_NE(json.find("\"machine_read_gbs\": 10.0"), std::string::npos);
+  EXPECT_NE(json.find("\"machine_read_gbs\": 10000.0"), std::string::npos);
   EXPECT_EQ(profile_json(before).find("\"drift\""), std::string::npos);
-  EXPECT_NE(
-      profile_text(now, false).find("5.0 GB/s between the steps (median of 5), 10.0 in the machine file"),
-      std::string::npos);
+  EXPECT_NE(profile_text(now, false)
+                .find("5000.0 GB/s between the steps (median of 5), 10000.0 in the machine file"),
+            std::string::npos);
+}
+
+TEST(Drift, a_reading_that_a_row_beats_is_no_ceiling_of_that_row) {
+  const Profile p = profile_with(reader_of(kFastRate / 1e9), nullptr, fast_machine());
+  int64_t rows = 0;
+  for (const ProfilePhase& phase : p.phases)
+    for (const ProfileRow& r : phase.rows) {
+      if (r.verdict.bound != Bound::kFarMemory) continue;
+      ++rows;
+      EXPECT_LE(r.verdict.attainment, 1 + 1e-9) << r.op;
+      EXPECT_FALSE(r.verdict.defect) << r.op;
+      EXPECT_LE(r.occasion.far_read_rate, kFastRate);
+      EXPECT_GT(r.occasion.far_read_rate, kFastRate / 1e9);
+      EXPECT_NEAR(r.verdict.limit_us + sum_of_losses(r.verdict), r.time_us, 1e-6 * r.time_us + 1e-9);
+    }
+  EXPECT_GT(rows, 0);
 }
 
 TEST(Drift, a_processor_that_computes_at_half_doubles_its_limits_and_says_so) {

@@ -1,4 +1,5 @@
 #include "advise/predict.h"
+#include "advise/row_change.h"
 
 #include <gtest/gtest.h>
 
@@ -152,6 +153,20 @@ TEST(Predict, smaller_chunks_never_promise_a_gain_where_compute_binds) {
     EXPECT_TRUE(j.declined) << chunk;
     EXPECT_LE(j.gain.low, before) << "more steps, more weight reads, never a better worst case";
     before = j.gain.low + 1e-9;
+  }
+}
+
+TEST(Predict, as_many_tokens_in_other_pieces_are_less_sure_than_a_row_repeats) {
+  const Profile p = example_profile();
+  const ProfilePhase& prefill = p.phases.front();
+  for (const ProfileRow& r : prefill.rows) {
+    if (r.op != "linear") continue;
+    RowChange other = unchanged(p, r);
+    const Interval same = changed_time(p, prefill, r, other);
+    EXPECT_LE(same.high - r.time_us, 0.021 * r.time_us);
+    other.calls_ratio = 2;
+    const Interval pieces = changed_time(p, prefill, r, other);
+    EXPECT_GE(pieces.high - r.time_us, 0.049 * r.time_us);
   }
 }
 

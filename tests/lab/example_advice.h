@@ -14,7 +14,7 @@ inline AdviceRecord example_advice(const Profile& p) {
        true,
        false,
        "arithmetic and unpacking of linear's quantized weights; these rows take 91.2 % of the time, their "
-       "limit is compute 98 %, memory 2 %; less time by 55.1 % to 72.5 %",
+       "limit is compute 98 %, memory 2 %; between 55.1 % less and 72.5 % less time",
        {0.551, 0.638, 0.725}},
       {{"kv", "f16", "q8"}, true, true, "its term does not bind: <b>KV bytes</b>", {-0.01, 0.001, 0.012}}};
   a.chosen = 0;

@@ -92,6 +92,24 @@ class Bench(Runs):
             self.ends(FAILED, said, *command, "--machine", one)
             self.assertEqual(self.ends(FAILED, said, *command, env={**os.environ, "RIDGE_MACHINE": one}).stdout, "")
 
+    def test_figures_of_a_busy_machine_serve_the_commands_of_the_next_minutes(self):
+        with open(self.machine(), encoding="utf-8") as kept:
+            machine = json.load(kept)
+        machine["pressure"] = 0.5
+        with tempfile.TemporaryDirectory() as cache:
+            env = {k: v for k, v in os.environ.items() if k != "RIDGE_MACHINE"} | {"XDG_CACHE_HOME": cache}
+            path = os.path.join(cache, "ridge", f"machine-{machine['isa']}.json.disturbed")
+            os.mkdir(os.path.dirname(path))
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(machine, file)
+            command = ("profile", self.model, "--prompt-tokens", "8", "--output-tokens", "2")
+            run = self.ends(DONE, "not idle", *command, env=env)
+            self.assertNotIn("measuring", run.stderr)
+            os.utime(path, (0, 0))
+            with subprocess.Popen([RIDGE, *command], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as child:
+                self.assertIn("measuring this machine first", child.stderr.readline())
+                child.kill()
+
     def test_what_is_refused_is_refused_before_the_machine_is_measured(self):
         with tempfile.TemporaryDirectory() as cache:
             env = {k: v for k, v in os.environ.items() if k != "RIDGE_MACHINE"} | {"XDG_CACHE_HOME": cache}
