@@ -18,4 +18,8 @@ struct ProfileRun {
 Result<Profile> profile_workload(Session& session, const Machine& machine, const WorkloadOptions& workload,
                                  const ProfileRun& run);
 
+/// Of what `observe` gives, up to five times as long as that takes no more than 3 s in all, the one whose
+/// steps took least; its `runs` says of how many. Errors: those of `observe`.
+Result<Profile> shortest_profile(const std::function<Result<Profile>()>& observe);
+
 }  // namespace ridge
