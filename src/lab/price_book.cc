@@ -50,8 +50,8 @@ PriceBook::PriceBook(const StepPlan& plan) {
       if (!sources.empty()) varying_.push_back(group_of_.size());
     }
     group_of_.push_back(found->second);
-    names_.push_back(std::make_shared<const CallName>(
-        CallName{call.op->name(), call.label, groups_[found->second].kernel, ""}));
+    names_.push_back(std::make_shared<const CallName>(CallName{
+        call.op->name(), call.label, groups_[found->second].kernel, "", groups_[found->second].formats}));
   }
 }
 
@@ -71,7 +71,8 @@ PriceBook::Group& PriceBook::price(size_t index, const void* args) {
 const std::shared_ptr<const CallName>& PriceBook::name_of(size_t call, const std::string& shape) {
   std::shared_ptr<const CallName>& name = names_[call];
   if (name->shape != shape)
-    name = std::make_shared<const CallName>(CallName{name->op, name->label, name->kernel, shape});
+    name =
+        std::make_shared<const CallName>(CallName{name->op, name->label, name->kernel, shape, name->formats});
   return name;
 }
 

@@ -12,7 +12,7 @@ namespace ridge {
 
 struct CallName {
   const char* op = "";
-  std::string label, kernel, shape;
+  std::string label, kernel, shape, formats;
 };
 
 class PriceBook {

@@ -4,7 +4,7 @@
 
 #include "base/print_to.h"
 #include "lab/launch_json.h"
-#include "lab/profile.h"
+#include "lab/shown.h"
 #include "lab/statistics.h"
 #include "lab/workload_json.h"
 #include "machine/plausible.h"
@@ -49,35 +49,59 @@ Json drift_json(const Drift& d, int threads) {
   return j;
 }
 
+/// The rows of a phase as lines, under columns as wide as the longest name and shape.
+struct Lines {
+  std::vector<ShownRow> rows;
+  std::vector<std::string> names;
+  int name_width = 0, shape_width = 0;
+
+  Lines(const ProfilePhase& phase, bool each_row) : rows(shown_rows(phase, each_row)) {
+    constexpr size_t kLeastName = 15, kLeastShape = 16;  // "bytes of a call", "read/written, KB"
+    size_t name = kLeastName, shape = kLeastShape;
+    for (const ShownRow& r : rows) {
+      names.push_back(row_name(r.row));
+      name = std::max(name, names.back().size()), shape = std::max(shape, r.row.shape.size());
+    }
+    name_width = static_cast<int>(name), shape_width = static_cast<int>(shape);
+  }
+  void begin(std::string& out, const char* name, const char* shape) const {
+    print_to(out, "  %-*s %-*s", name_width, name, shape_width, shape);
+  }
+  void begin(std::string& out, size_t row) const {
+    begin(out, names[row].c_str(), rows[row].row.shape.c_str());
+  }
+};
+
 /// What the launches of the rows take, a line each; nothing on devices that do not tell.
-void launches_text(std::string& out, const std::vector<ShownRow>& rows) {
+void launches_text(std::string& out, const Lines& lines) {
   bool first = true;
-  for (const ShownRow& shown : rows)
-    for (const KernelLaunch& k : shown.row.launches) {
-      const ProfileRow* r = &shown.row;
-      if (std::exchange(first, false))
-        print_to(out, "  %-18s %-33s %-26s %8s %7s %5s %8s %8s %7s %9s %6s\n", "launches of", "shape",
-                 "kernel", "blocks", "threads", "regs", "static B", "dyn. B", "local B", "blocks/SM", "occ.");
-      print_to(out, "  %-18s %-33s %-26s %8lld %7lld %5d %8lld %8lld %7lld %9d %5.1f%%\n", r->op.c_str(),
-               r->shape.c_str(), k.kernel.c_str(), static_cast<long long>(k.blocks),
-               static_cast<long long>(k.threads), k.registers, static_cast<long long>(k.static_shared_bytes),
-               static_cast<long long>(k.dynamic_shared_bytes), static_cast<long long>(k.local_bytes),
-               k.blocks_fitting, 100 * k.occupancy);
+  for (size_t i = 0; i < lines.rows.size(); ++i)
+    for (const KernelLaunch& k : lines.rows[i].row.launches) {
+      if (std::exchange(first, false)) {
+        lines.begin(out, "launches of", "shape");
+        print_to(out, " %-26s %8s %7s %5s %8s %8s %7s %9s %6s\n", "kernel", "blocks", "threads", "regs",
+                 "static B", "dyn. B", "local B", "blocks/SM", "occ.");
+      }
+      lines.begin(out, i);
+      print_to(out, " %-26s %8lld %7lld %5d %8lld %8lld %7lld %9d %5.1f%%\n", k.kernel.c_str(),
+               static_cast<long long>(k.blocks), static_cast<long long>(k.threads), k.registers,
+               static_cast<long long>(k.static_shared_bytes), static_cast<long long>(k.dynamic_shared_bytes),
+               static_cast<long long>(k.local_bytes), k.blocks_fitting, 100 * k.occupancy);
     }
 }
 
 /// Bytes by class, read and written, what is executed beside what is useful, and what others count for
 /// attention.
-void bytes_text_of(std::string& out, const std::vector<ShownRow>& rows) {
-  print_to(out, "  %-18s %-33s", "bytes of a call", "read/written, KB");
+void bytes_text_of(std::string& out, const Lines& lines) {
+  lines.begin(out, "bytes of a call", "read/written, KB");
   for (size_t c = 0; c < kDataClasses; ++c)
     print_to(out, " %17s", data_class_name(static_cast<DataClass>(c)));
   print_to(out, " %15s %18s\n", "executed MFLOP", "full square MFLOP");
-  for (const ShownRow& shown : rows) {
-    const ProfileRow& r = shown.row;
+  for (size_t i = 0; i < lines.rows.size(); ++i) {
+    const ProfileRow& r = lines.rows[i].row;
     if (r.op == "host") continue;
     const auto n = static_cast<double>(r.calls);
-    print_to(out, "  %-18s %-33s", r.op.c_str(), r.shape.c_str());
+    lines.begin(out, i);
     for (size_t c = 0; c < kDataClasses; ++c) {
       std::string cell;
       if (r.cost.read_bytes[c] + r.cost.written_bytes[c] > 0)
@@ -91,54 +115,86 @@ void bytes_text_of(std::string& out, const std::vector<ShownRow>& rows) {
   }
 }
 
+void rows_text(std::string& out, const Lines& lines, double wall_us) {
+  lines.begin(out, "operator", "shape");
+  print_to(out, " %6s %9s %6s %9s %9s %8s %9s %-8s %5s  %s\n", "calls", "us/call", "share", "MFLOP", "KB",
+           "FLOP/B", "limit us", "bound", "att.", "where the rest went");
+  for (size_t i = 0; i < lines.rows.size(); ++i) {
+    const ProfileRow& r = lines.rows[i].row;
+    const auto n = static_cast<double>(r.calls), bytes = static_cast<double>(r.cost.total_bytes()),
+               flops = static_cast<double>(r.cost.total_flops());
+    lines.begin(out, i);
+    print_to(out, " %6lld %9.2f %5.1f%% %9.3f %9.1f %8.2f %9.2f %-8s %4.0f%%%s",
+             static_cast<long long>(r.calls), r.time_us / n, 100 * r.time_us / wall_us, flops / n / 1e6,
+             bytes / n / 1e3, bytes > 0 ? flops / bytes : 0.0, r.verdict.limit_us / n,
+             bound_name(r.verdict.bound), 100 * r.verdict.attainment, r.verdict.defect ? "!" : " ");
+    for (const auto& [loss, share] : shown_losses(r))
+      print_to(out, " %s %.0f%%", loss_name(loss), 100 * share);
+    out += "\n";
+  }
+}
+
+/// Limit and losses of all rows, what is unexplained before the others.
+std::string step_text(const ProfilePhase& p) {
+  std::string out, others;
+  print_to(out, "  step: limit %.1f %%, unexplained %.1f %%", 100 * p.limit_us() / p.wall_us,
+           100 * p.loss_us(Loss::kUnexplained) / p.wall_us);
+  for (int l = 0; l < kLosses; ++l)
+    if (const double us = p.loss_us(static_cast<Loss>(l)); us != 0 && l != int(Loss::kUnexplained))
+      print_to(others, "%s %s %.1f %%", others.empty() ? ";" : ",", loss_name(static_cast<Loss>(l)),
+               100 * us / p.wall_us);
+  double sum = 0;
+  for (const ProfileRow& r : p.rows) sum += r.time_us;
+  out += others;
+  print_to(out, "; rows sum to %.2f of %.2f ms, %.2f ms between steps", sum / 1e3, p.wall_us / 1e3,
+           p.between_us / 1e3);
+  return wrapped(out, ",;", 4) + "\n";
+}
+
 void phase_text(std::string& out, const ProfilePhase& p, int threads, bool color, bool each_row) {
   const char *bold = color ? "\x1b[1m" : "", *plain = color ? "\x1b[0m" : "";
   print_to(out, "\n%s%s%s: %lld token%s in %lld step%s, %.2f ms; bound by %s, limit %.2f ms (%.0f %%)\n",
            bold, phase_name(p.phase), plain, static_cast<long long>(p.tokens), p.tokens == 1 ? "" : "s",
            static_cast<long long>(p.steps), p.steps == 1 ? "" : "s", p.wall_us / 1e3, bound_name(p.bound()),
            p.limit_us() / 1e3, 100 * p.limit_us() / p.wall_us);
-  print_to(out, "  %-18s %-33s %6s %9s %6s %9s %9s %8s %9s %-8s %5s  %s\n", "operator", "shape", "calls",
-           "us/call", "share", "MFLOP", "KB", "FLOP/B", "limit us", "bound", "att.", "where the rest went");
-  const std::vector<ShownRow> rows = shown_rows(p, each_row);
+  const Lines lines(p, each_row);
+  rows_text(out, lines, p.wall_us);
   size_t sums = 0;
-  for (const ShownRow& shown : rows) {
-    const ProfileRow* r = &shown.row;
-    sums += shown.sums.size();
-    const auto n = static_cast<double>(r->calls), bytes = static_cast<double>(r->cost.total_bytes());
-    std::string rest;
-    std::vector<std::pair<double, int>> losses;
-    for (int l = 0; l < kLosses; ++l) losses.emplace_back(r->verdict.loss_us[static_cast<size_t>(l)], l);
-    std::sort(losses.rbegin(), losses.rend());
-    for (int i = 0; i < 2; ++i)
-      if (losses[static_cast<size_t>(i)].first > 0.02 * r->time_us)
-        print_to(rest, "%s %.0f%% ", loss_name(static_cast<Loss>(losses[static_cast<size_t>(i)].second)),
-                 100 * losses[static_cast<size_t>(i)].first / r->time_us);
-    print_to(out, "  %-18s %-33s %6lld %9.2f %5.1f%% %9.3f %9.1f %8.2f %9.2f %-8s %4.0f%%%s %s\n",
-             r->op.c_str(), r->shape.c_str(), static_cast<long long>(r->calls), r->time_us / n,
-             100 * r->time_us / p.wall_us, static_cast<double>(r->cost.total_flops()) / n / 1e6,
-             bytes / n / 1e3, bytes > 0 ? static_cast<double>(r->cost.total_flops()) / bytes : 0.0,
-             r->verdict.limit_us / n, bound_name(r->verdict.bound), 100 * r->verdict.attainment,
-             r->verdict.defect ? "!" : " ", rest.c_str());
-  }
+  for (const ShownRow& r : lines.rows) sums += r.sums.size();
   if (sums > 0)
     print_to(out, "  (lines with .. sum %zu rows that differ in lengths alone; --each-row prints them)\n",
              sums);
-  if (std::any_of(rows.begin(), rows.end(), [](const ShownRow& r) { return r.row.verdict.defect; }))
+  if (std::any_of(lines.rows.begin(), lines.rows.end(),
+                  [](const ShownRow& r) { return r.row.verdict.defect; }))
     out +=
         "  (!: faster than its limit, or slower than a thousandth of it: a count, the level or a unit is "
-        "wrong, or "
-        "the run stood still)\n";
-  bytes_text_of(out, rows);
-  launches_text(out, rows);
-  print_to(out, "  step: limit %.1f %%", 100 * p.limit_us() / p.wall_us);
-  for (int l = 0; l < kLosses; ++l)
-    if (const double us = p.loss_us(static_cast<Loss>(l)); us != 0)
-      print_to(out, " + %s %.1f %%", loss_name(static_cast<Loss>(l)), 100 * us / p.wall_us);
-  double sum = 0;
-  for (const ProfileRow& r : p.rows) sum += r.time_us;
-  print_to(out, "; rows sum to %.2f of %.2f ms, %.2f ms between steps\n", sum / 1e3, p.wall_us / 1e3,
-           p.between_us / 1e3);
-  if (const std::string drift = drift_text(p.drift, threads); !drift.empty()) out += "  " + drift + "\n";
+        "wrong,\n"
+        "    or the run stood still)\n";
+  bytes_text_of(out, lines);
+  launches_text(out, lines);
+  out += step_text(p);
+  if (const std::string drift = drift_text(p.drift, threads); !drift.empty())
+    out += wrapped("  " + drift, ";", 4) + "\n";
+}
+
+/// What was run, on what.
+std::string header_text(const Profile& p) {
+  const Workload& w = p.workload;
+  const ThreadCeilings& c = p.machine.at(p.threads);
+  std::string run = text("  weights ", w.weight_format, ", KV ", w.kv_format, ", activations ",
+                         w.activation_format, "; prompt ", w.prompt_tokens, ", output ", w.output_tokens,
+                         ", batch ", w.batch, ", prefill chunk ", w.prefill_chunk, ", ", w.sampling),
+              machine;
+  if (p.runs > 1) run += text("; shortest of ", p.runs, " runs");
+  print_to(machine,
+           "  %s, %s, %d threads: read %.1f GB/s from memory, f32 %.0f, bf16 %.0f, int8 %.0f GFLOP/s, "
+           "barrier %.2f us (measured %s)",
+           p.machine.cpu.c_str(), p.machine.isa.c_str(), p.threads, c.curve.back().read, c.flops[0] / 1e9,
+           c.flops[1] / 1e9, c.flops[3] / 1e9, c.barrier_us, p.machine.date.c_str());
+  std::string out = text(w.model, "\n", wrapped(run, ",;", 4), "\n", wrapped(machine, ",", 4), "\n");
+  if (const std::string why = disturbed(p.machine); !why.empty())
+    out += text("  the machine was not idle then (", why, "): verdicts may be wrong\n");
+  return out;
 }
 
 }  // namespace
@@ -206,24 +262,7 @@ std::string profile_json(const Profile& p) {
 }
 
 std::string profile_text(const Profile& p, bool color, bool each_row) {
-  std::string out;
-  const Workload& w = p.workload;
-  const ThreadCeilings& c = p.machine.at(p.threads);
-  print_to(
-      out,
-      "%s\n  weights %s, KV %s, activations %s; prompt %lld, output %lld, batch %lld, prefill chunk %lld, "
-      "%s\n",
-      w.model.c_str(), w.weight_format.c_str(), w.kv_format.c_str(), w.activation_format.c_str(),
-      static_cast<long long>(w.prompt_tokens), static_cast<long long>(w.output_tokens),
-      static_cast<long long>(w.batch), static_cast<long long>(w.prefill_chunk), w.sampling.c_str());
-  print_to(
-      out,
-      "  %s, %s, %d threads: read %.1f GB/s from memory, f32 %.0f, bf16 %.0f, int8 %.0f GFLOP/s, barrier "
-      "%.2f us (measured %s)\n",
-      p.machine.cpu.c_str(), p.machine.isa.c_str(), p.threads, c.curve.back().read, c.flops[0] / 1e9,
-      c.flops[1] / 1e9, c.flops[3] / 1e9, c.barrier_us, p.machine.date.c_str());
-  if (const std::string why = disturbed(p.machine); !why.empty())
-    print_to(out, "  the machine was not idle then (%s): verdicts may be wrong\n", why.c_str());
+  std::string out = header_text(p);
   for (const ProfilePhase& phase : p.phases) phase_text(out, phase, p.threads, color, each_row);
   print_to(out, "\nTTFT %.2f ms", p.ttft_us / 1e3);
   if (p.tpot_us > 0) print_to(out, ", TPOT %.3f ms (%.1f tokens/s)", p.tpot_us / 1e3, 1e6 / p.tpot_us);

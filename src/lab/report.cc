@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "lab/report_parts.h"
+#include "machine/plausible.h"
 
 namespace ridge {
 
@@ -78,6 +79,15 @@ std::string lead(const Profile& p) {
   return out;
 }
 
+/// Beside the headline: whether to believe it.
+std::string warning(const Profile& p) {
+  const std::string why = disturbed(p.machine);
+  if (why.empty()) return "";
+  return text("<p class=\"lead flag\">The machine was not idle when its limits were measured (", escaped(why),
+              "): shares of the limit, and what follows from them, may be wrong. Measure it again with ridge "
+              "probe.</p>");
+}
+
 std::string roofline_section(const Profile& p, const std::vector<NamedRow>& rows) {
   std::string keys;
   const auto key = [&](const char* shape, Phase phase) {
@@ -129,7 +139,7 @@ std::string report_html(const Profile& p, const AdviceRecord* advice) {
       "content=\"default-src "
       "'none'; style-src 'unsafe-inline'\"><title>",
       title, "</title><style>", style(), "</style></head><body><main><header><h1>", title,
-      "</h1><p class=\"lead\">", escaped(lead(p)), "</p>", tiles(p), "</header>\n");
+      "</h1><p class=\"lead\">", escaped(lead(p)), "</p>", warning(p), tiles(p), "</header>\n");
   if (advice != nullptr) out += advice_section(*advice) + "\n";
   out += roofline_section(p, rows) + "\n";
   for (const ProfilePhase& phase : p.phases) out += phase_section(p, phase, rows) + "\n";

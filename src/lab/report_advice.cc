@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "lab/report_parts.h"
+#include "machine/plausible.h"
 
 namespace ridge::report {
 
@@ -158,9 +159,12 @@ std::string facts_section(const Profile& p) {
     fact(out, "read, memory", rate_text(c.curve.back().read * 1e9, "B/s"));
   }
   fact(out, "meeting of the threads", time_text(c.barrier_us)), fact(out, "measured", p.machine.date);
+  if (const std::string why = disturbed(p.machine); !why.empty())
+    fact(out, "not idle then", text(why, ": verdicts may be wrong"));
   out += "</dl></div><div><h3>Provenance</h3><dl>";
   fact(out, "date", p.date), fact(out, "commit", p.commit), fact(out, "kernels", p.machine.build);
   fact(out, "compiler", p.machine.compiler), fact(out, "command", p.command);
+  fact(out, "runs", p.runs > 1 ? text("the shortest of ", p.runs) : "1");
   return out + "</dl></div></div></section>";
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lab/report_parts.h"
+#include "lab/shown.h"
 
 namespace ridge::report {
 
@@ -241,7 +242,7 @@ class Roofline {
     const ProfileRow& row = *r.row;
     const double bytes = static_cast<double>(row.cost.total_bytes()) / row.time_us * 1e6;
     std::vector<std::string> lines = {
-        text(r.id, " ", row.op, " ", row.shape),
+        text(r.id, " ", row_name(row), " ", row.shape),
         text(phase_name(r.phase->phase), ", ", percent(r.share), " of its time")};
     if (flops(r) > 0)
       lines.push_back(

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "lab/report_parts.h"
+#include "lab/shown.h"
 
 namespace ridge::report {
 
@@ -72,13 +73,9 @@ std::string heading(const char* name, bool left = false) {
 }
 
 std::string largest_losses(const ProfileRow& r) {
-  std::vector<std::pair<double, int>> losses;
-  for (int l = 0; l < kLosses; ++l) losses.emplace_back(r.verdict.loss(static_cast<Loss>(l)), l);
-  std::sort(losses.rbegin(), losses.rend());
   std::string out;
-  for (int i = 0; i < 2; ++i)
-    if (const auto& [us, l] = losses[static_cast<size_t>(i)]; us > 0.02 * r.time_us)
-      out += text(out.empty() ? "" : ", ", loss_name(static_cast<Loss>(l)), " ", percent(us / r.time_us));
+  for (const auto& [loss, share] : shown_losses(r))
+    out += text(out.empty() ? "" : ", ", loss_name(loss), " ", percent(share));
   return out;
 }
 
@@ -156,7 +153,7 @@ std::string loss_table(const ProfilePhase& phase, const std::vector<NamedRow>& r
   for (const NamedRow& n : rows) {
     if (n.phase != &phase) continue;
     out += "<tr>";
-    cell(out, n.id, true), cell(out, escaped(n.row->op), true);
+    cell(out, n.id, true), cell(out, escaped(row_name(*n.row)), true);
     cell(out, escaped(n.row->kernel), true);
     cell(out, us_text(n.row->time_us)), cell(out, us_text(n.row->verdict.limit_us));
     for (int l = 0; l < kLosses; ++l) cell(out, us_text(n.row->verdict.loss(static_cast<Loss>(l))));
@@ -180,7 +177,7 @@ std::string byte_table(const ProfilePhase& phase, const std::vector<NamedRow>& r
     if (n.phase != &phase || n.row->op == "host") continue;
     const int64_t calls = std::max<int64_t>(1, n.row->calls);
     out += "<tr>";
-    cell(out, n.id, true), cell(out, escaped(n.row->op), true);
+    cell(out, n.id, true), cell(out, escaped(row_name(*n.row)), true);
     for (size_t c = 0; c < kDataClasses; ++c)
       cell(out, text(n.row->cost.read_bytes[c] / calls, " / ", n.row->cost.written_bytes[c] / calls));
     cell(out, text(n.row->cost.total_flops() / calls));
@@ -197,7 +194,8 @@ std::string launch_table(const ProfilePhase& phase, const std::vector<NamedRow>&
     if (n.phase != &phase) continue;
     for (const KernelLaunch& k : n.row->launches) {
       body += "<tr>";
-      cell(body, n.id, true), cell(body, escaped(n.row->op), true), cell(body, escaped(k.kernel), true);
+      cell(body, n.id, true), cell(body, escaped(row_name(*n.row)), true),
+          cell(body, escaped(k.kernel), true);
       cell(body, text(k.blocks, " × ", k.threads)), cell(body, text(k.registers));
       cell(body, text(k.static_shared_bytes, " + ", k.dynamic_shared_bytes)), cell(body, text(k.local_bytes));
       cell(body, text(k.blocks_fitting)), cell(body, percent(k.occupancy));

@@ -1,10 +1,11 @@
-// Which rows of an account are shown one by one, and which as a sum.
+// Which rows of an account are shown one by one, and which as a sum; and how a row is named.
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 
-#include "lab/profile.h"
+#include "lab/shown.h"
 
 namespace ridge {
 
@@ -58,6 +59,58 @@ std::vector<ShownRow> shown_rows(const ProfilePhase& phase, bool each) {
   }
   std::stable_sort(out.begin(), out.end(),
                    [](const ShownRow& a, const ShownRow& b) { return a.row.time_us > b.row.time_us; });
+  return out;
+}
+
+std::string row_name(const ProfileRow& row) {
+  std::vector<std::string> formats;
+  for (size_t at = 0; at < row.formats.size();) {
+    const size_t end = std::min(row.formats.find(' ', at), row.formats.size());
+    const std::string format = row.formats.substr(at, end - at);
+    if (std::find(formats.begin(), formats.end(), format) == formats.end()) formats.push_back(format);
+    at = end + 1;
+  }
+  if (formats.size() > 1)
+    formats.erase(std::remove(formats.begin(), formats.end(), dtype_name(kI8)), formats.end());
+  std::string out = row.op;
+  for (const std::string& format : formats) out += " " + format;
+  return out;
+}
+
+std::vector<std::pair<Loss, double>> shown_losses(const ProfileRow& row) {
+  constexpr double kLeastUnexplained = 0.01, kLeast = 0.02;
+  constexpr size_t kOthers = 2;
+  std::vector<std::pair<Loss, double>> others, out;
+  if (row.time_us <= 0) return out;
+  for (int l = 0; l < kLosses; ++l) {
+    const auto loss = static_cast<Loss>(l);
+    const double share = row.verdict.loss(loss) / row.time_us;
+    if (loss != Loss::kUnexplained && share > kLeast) others.emplace_back(loss, share);
+    if (loss == Loss::kUnexplained && std::fabs(share) >= kLeastUnexplained) out.emplace_back(loss, share);
+  }
+  std::stable_sort(others.begin(), others.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  others.resize(std::min(others.size(), kOthers));
+  out.insert(out.end(), others.begin(), others.end());
+  return out;
+}
+
+std::string wrapped(const std::string& line, const std::string& marks, size_t indent) {
+  constexpr size_t kWidth = 110;
+  std::string out;
+  size_t begin = 0, column = 0;  // of the piece, and where it would stand
+  while (begin < line.size()) {
+    size_t end = begin;
+    do end = std::min(line.find_first_of(marks, end + 1), line.size() - 1) + 1;
+    while (end < line.size() && line[end] != ' ');
+    size_t skip = 0;
+    if (begin > 0 && column + (end - begin) > kWidth) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent, skip = 1;  // the space
+    }
+    out.append(line, begin + skip, end - begin - skip);
+    column += end - begin - skip, begin = end;
+  }
   return out;
 }
 

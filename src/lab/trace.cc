@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <tuple>
 
 #include "lab/workload_json.h"
+#include "machine/plausible.h"
 
 namespace ridge {
 
@@ -13,9 +15,37 @@ namespace {
 using Json = nlohmann::ordered_json;
 constexpr int kRequests = 1, kEngine = 2;
 
+/// What the rows of a phase were judged by (Profiler::finish()), for its calls one by one: the ceilings as
+/// they were read during the run, and the level that each row's data come from.
+class PhaseJudge {
+ public:
+  PhaseJudge(const ProfilePhase& phase, const ThreadCeilings& ceilings)
+      : ceilings_(ceilings), far_read_rate_(phase.drift.now), far_bytes_(phase.drift.bytes) {
+    for (double& flops : ceilings_.flops) flops *= phase.drift.arithmetic();
+    for (const ProfileRow& r : phase.rows)
+      reuse_bytes_[{r.op, r.kernel, r.shape, r.formats}] = r.occasion.reuse_bytes;
+  }
+  Verdict verdict(const CallSlice& c) const {
+    const auto row = reuse_bytes_.find({c.name->op, c.name->kernel, c.name->shape, c.name->formats});
+    Occasion o;
+    o.measured_us = static_cast<double>(c.end_ns - c.begin_ns) / 1e3;
+    o.reuse_bytes = row != reuse_bytes_.end() ? row->second : far_bytes_;
+    o.far_read_rate = far_read_rate_;
+    return judge(*c.cost, ceilings_, o);
+  }
+
+ private:
+  ThreadCeilings ceilings_;
+  double far_read_rate_;
+  int64_t far_bytes_;
+  std::map<std::tuple<std::string, std::string, std::string, std::string>, int64_t> reuse_bytes_;
+};
+
 class TraceWriter {
  public:
   explicit TraceWriter(const Profile& p) : p_(p), origin_ns_(first_instant(p)) {
+    for (const ProfilePhase& phase : p.phases)
+      judges_.try_emplace(phase.phase, phase, p.machine.at(p.threads));
     out_ = "{\"displayTimeUnit\":\"ns\",\"otherData\":";
     append(about());
     out_ += ",\"traceEvents\":[\n";
@@ -41,8 +71,13 @@ class TraceWriter {
 
   Json about() const {
     Json j = {{"workload", workload_json(p_.workload)},
-              {"machine", {{"cpu", p_.machine.cpu}, {"isa", p_.machine.isa}, {"threads", p_.threads}}},
+              {"machine",
+               {{"cpu", p_.machine.cpu},
+                {"isa", p_.machine.isa},
+                {"threads", p_.threads},
+                {"measured", p_.machine.date}}},
               {"provenance", {{"date", p_.date}, {"commit", p_.commit}, {"command", p_.command}}}};
+    if (const std::string why = disturbed(p_.machine); !why.empty()) j["machine"]["disturbed"] = why;
     if (const int64_t errors = clock_errors(p_.stages); errors > 0) j["clock_errors"] = errors;
     return j;
   }
@@ -91,10 +126,7 @@ class TraceWriter {
 
   void step(size_t index) {
     const StepSlice& s = p_.steps[index];
-    int64_t far_bytes = 0;
-    for (const CallSlice& c : s.calls)
-      for (const DataClass d : {DataClass::kWeights, DataClass::kScales, DataClass::kKv})
-        far_bytes += c.cost->read_bytes[static_cast<size_t>(d)];
+    const PhaseJudge& judge = judges_.at(s.phase);
     slice(phase_name(s.phase), "step", kEngine, 1, s.begin_ns, s.end_ns,
           {{"step", index}, {"tokens", s.tokens}});
     int64_t at = s.begin_ns;
@@ -103,17 +135,14 @@ class TraceWriter {
     };
     for (const CallSlice& c : s.calls) {
       host_until(c.begin_ns);
-      call(c, far_bytes);
+      call(c, judge.verdict(c));
       at = c.end_ns;
     }
     host_until(s.end_ns);
   }
 
-  void call(const CallSlice& c, int64_t far_bytes) {
+  void call(const CallSlice& c, const Verdict& v) {
     const Cost& cost = *c.cost;
-    Occasion o;
-    o.measured_us = static_cast<double>(c.end_ns - c.begin_ns) / 1e3, o.reuse_bytes = far_bytes;
-    const Verdict v = judge(cost, p_.machine.at(p_.threads), o);
     Json bytes = Json::object();
     for (size_t d = 0; d < kDataClasses; ++d)
       if (cost.read_bytes[d] + cost.written_bytes[d] > 0)
@@ -123,6 +152,7 @@ class TraceWriter {
           {{"label", c.name->label},
            {"shape", c.name->shape},
            {"kernel", c.name->kernel},
+           {"formats", c.name->formats},
            {"flops", cost.total_flops()},
            {"bytes", bytes},
            {"limit_us", v.limit_us},
@@ -131,6 +161,7 @@ class TraceWriter {
   }
 
   const Profile& p_;
+  std::map<Phase, PhaseJudge> judges_;
   int64_t origin_ns_;
   std::string out_;
   bool first_ = true;

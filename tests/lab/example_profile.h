@@ -124,7 +124,7 @@ inline Profile example_profile(bool int8 = false, int threads = 2) {
               {7, Stage::kPrefill, 1'100'500, 9'000'123},      {7, Stage::kSampling, 9'000'123, 9'100'000},
               {7, Stage::kDecodeRound, 9'100'000, 12'000'000}, {7, Stage::kSampling, 12'000'000, 12'100'777}};
   const auto call = [&](int64_t begin, int64_t end, const char* op, const Cost& cost) {
-    return CallSlice{begin, end, std::make_shared<CallName>(CallName{op, "layer 0", "kernel", "1x2"}),
+    return CallSlice{begin, end, std::make_shared<CallName>(CallName{op, "layer 0", "kernel", "1x2", ""}),
                      std::make_shared<Cost>(cost)};
   };
   p.steps = {{Phase::kPrefill,

@@ -53,7 +53,7 @@ TEST(Report, every_operator_row_is_on_the_roofline_and_can_be_reached_by_keyboar
   const std::string page = example_page();
   // Five rows but for the host's two, in a wide and a narrow drawing.
   EXPECT_EQ(count(page, "<g class=\"mark\""), 10u);
-  EXPECT_EQ(count(page, "role=\"img\" aria-label=\"P1 linear 128x4096x4096;"), 2u);
+  EXPECT_EQ(count(page, "role=\"img\" aria-label=\"P1 linear q4_1 128x4096x4096;"), 2u);
   for (const std::string id : {"w-P1", "w-P2", "w-D1", "w-D2", "w-D3", "n-D3"}) {
     EXPECT_EQ(count(page, "id=\"" + id + "\" tabindex=\"0\""), 1u) << id;
     EXPECT_EQ(count(page, "id=\"" + id + "-tip\""), 1u) << id;
@@ -129,6 +129,26 @@ TEST(Report, A25_a_phase_above_its_limit_is_called_impossible) {
   EXPECT_EQ(count(report_html(p, nullptr), "which cannot be"), 0u);
   p.phases[0].wall_us = p.phases[0].limit_us() / 1.2;
   EXPECT_EQ(count(report_html(p, nullptr), "which cannot be"), 1u);
+}
+
+TEST(Report, says_at_its_head_and_with_the_machine_that_the_machine_was_not_idle) {
+  Profile p = example_profile();
+  EXPECT_EQ(count(report_html(p, nullptr), "not idle"), 0u);
+  p.machine.pressure = 0.43;
+  const std::string page = report_html(p, nullptr), why = "a thread waited for a core in 43 % of the probe";
+  const std::string head = page.substr(0, page.find("</header>")),
+                    machine = page.substr(page.find("<h3>Machine"));
+  EXPECT_EQ(count(head, why), 1u);
+  EXPECT_EQ(count(machine, why), 1u);
+}
+
+TEST(Report, says_of_how_many_runs_it_is_the_shortest) {
+  Profile p = example_profile();
+  p.runs = 4;
+  EXPECT_EQ(count(report_html(p, nullptr), "<dd>the shortest of 4</dd>"), 1u);
+  EXPECT_EQ(count(profile_text(p, false), "shortest of 4 runs"), 1u);
+  p.runs = 1;
+  EXPECT_EQ(count(report_html(p, nullptr) + profile_text(p, false), "shortest of"), 0u);
 }
 
 TEST(Report, a_row_below_a_thousandth_of_its_limit_is_not_said_to_be_above_it) {

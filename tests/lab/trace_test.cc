@@ -7,7 +7,10 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
+#include "account/flat_machine.h"
+#include "engine/generate.h"
 #include "lab/example_profile.h"
 
 namespace ridge {
@@ -73,6 +76,73 @@ TEST(Trace, calls_carry_their_account) {
                 1e-9);
   }
   EXPECT_EQ(calls, 3);
+}
+
+/// A prefill and nine decode steps on a machine that gives half of the bytes and operations a second that its
+/// file says.
+Profile drifted_profile(const Machine& machine) {
+  TinyModel tiny;
+  EngineOptions o;
+  o.kv.context = 128;
+  const auto engine = engine_for(tiny, o);
+  Profiler profiler;
+  profiler.read_far([&](const StepPlan& plan) {
+    FarReading r;
+    for (size_t c = 0; c < plan.calls().size(); ++c) {
+      const Cost cost = plan.cost(c);
+      const int64_t bytes =
+          cost.read_bytes[at(DataClass::kWeights)] + cost.read_bytes[at(DataClass::kScales)];
+      r.bytes += bytes;
+      r.stream_us.push_back(static_cast<double>(bytes) / (machine.at(1).curve.back().read / 2 * 1e3));
+      r.piece_us.push_back(r.stream_us.back());
+    }
+    r.flops = machine.at(1).flops[static_cast<size_t>(Engine::kF32)] / 2;
+    return r;
+  });
+  engine->set_observer(&profiler);
+  generate(*engine, {request(random_prompt(40, 1), 10)});
+  return profiler.finish(machine, 1);
+}
+
+TEST(Trace, calls_are_judged_by_the_ceilings_of_the_run_as_the_profiles_rows_are) {
+  const Profile p = drifted_profile(flat_machine(1e10, 1e11));
+  using Row = std::tuple<std::string, std::string, std::string, std::string, std::string>;
+  struct Sum {
+    double limit_us = 0, time_us = 0;
+  };
+  std::map<Row, Sum> sums;
+  std::string phase;
+  for (const Json& e : parse(p).slices) {
+    if (e.at("cat") == "step") phase = e.at("name");
+    if (e.at("cat") != "operator") continue;
+    const Json& a = e.at("args");
+    Sum& s = sums[{phase, e.at("name"), a.at("kernel"), a.at("shape"), a.at("formats")}];
+    s.limit_us += a.at("limit_us").get<double>(), s.time_us += e.at("dur").get<double>();
+  }
+  size_t rows = 0;
+  bool memory = false, compute = false;
+  for (const ProfilePhase& f : p.phases) {
+    EXPECT_NEAR(f.drift.now, 5e9, 1);
+    EXPECT_DOUBLE_EQ(f.drift.arithmetic(), 0.5);
+    for (const ProfileRow& r : f.rows) {
+      if (r.op == "host") continue;
+      ++rows;
+      memory |= r.verdict.bound == Bound::kFarMemory, compute |= r.verdict.bound == Bound::kCompute;
+      const Sum& s = sums[{phase_name(f.phase), r.op, r.kernel, r.shape, r.formats}];
+      EXPECT_NEAR(s.time_us, r.time_us, 1e-6 * r.time_us) << r.op << " " << r.shape;
+      EXPECT_NEAR(s.limit_us, r.verdict.limit_us, 1e-6 * r.verdict.limit_us) << r.op << " " << r.shape;
+    }
+  }
+  EXPECT_EQ(sums.size(), rows);
+  EXPECT_TRUE(memory && compute) << "both of what has drifted bind some row";
+}
+
+TEST(Trace, says_when_the_machine_was_not_idle_as_it_was_probed) {
+  Profile p = example_profile();
+  EXPECT_FALSE(Json::parse(trace_json(p)).at("otherData").at("machine").contains("disturbed"));
+  p.machine.pressure = 0.43;
+  EXPECT_EQ(Json::parse(trace_json(p)).at("otherData").at("machine").at("disturbed"),
+            "a thread waited for a core in 43 % of the probe's time");
 }
 
 TEST(Trace, times_start_at_the_first_instant_and_tracks_have_names) {
