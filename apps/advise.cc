@@ -29,7 +29,6 @@ struct AdviseVerb {
 
 /// Two engines at once: each with the room that the workload needs, not the model's whole context.
 void make_room(const WorkloadOptions& w, EngineOptions* engine) {
-  engine->max_sequences = std::max<int64_t>(1, w.batch);
   // No tokenizer makes more tokens of a text than it has bytes, what it puts around it aside.
   const auto prompt = w.prompt.empty() ? w.prompt_tokens : static_cast<int64_t>(w.prompt.size()) + 8;
   constexpr int64_t kSmall = 8192;
@@ -48,7 +47,7 @@ Status advise_verb(AdviseVerb o) {
         return invalid_argument("--lever ", printable(written), " is given twice");
     o.wanted.levers.push_back(std::move(lever));
   }
-  RIDGE_ASSIGN(SessionOptions options, o.common.session());
+  RIDGE_ASSIGN(SessionOptions options, o.common.session(o.wanted.workload));
   if (o.wanted.workload.output_tokens < 1)
     return invalid_argument("--output-tokens is ", o.wanted.workload.output_tokens, ": use 1 or more");
   if (!(o.wanted.budget_s > 0))
@@ -64,7 +63,6 @@ Status advise_verb(AdviseVerb o) {
     return invalid_argument("--quality-tokens is ", o.wanted.quality_tokens, ": use 0 to ",
                             kMostQualityTokens);
   make_room(o.wanted.workload, &options.engine);
-  options.needed_tokens = tokens_of(o.wanted.workload);
   // Where results go is looked at before they cost a minute.
   const std::string score = o.score.empty() ? default_score_path() : o.score;
   RIDGE_TRY(check_apart({model_input(o.common), machine_input(o.machine, o.common.device, o.common.isa)},
@@ -76,7 +74,7 @@ Status advise_verb(AdviseVerb o) {
     say(text(kNoUserFolder, ": no score is kept; name its file with --score"));
   else if (!o.predict_only)
     RIDGE_TRY(prepare_score(score).within(o.score.empty() ? "the kept score" : "--score"));
-  if (!o.report.empty()) RIDGE_TRY(check_writable(o.report).within("--report"));
+  RIDGE_TRY(check_output_file("--report", o.report));
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
   // Refused before a minute of measuring.
   RIDGE_ASSIGN(const auto prompt, workload_prompt(*session, o.wanted.workload));

@@ -37,9 +37,7 @@ struct BenchChoices {
 
 /// Prompt and output apart, `runs` times after a first run that is shown apart: medians and the range.
 Status bench_model(const BenchChoices& o) {
-  RIDGE_ASSIGN(SessionOptions options, o.common.session());
-  options.engine.max_sequences = std::max<int64_t>(1, o.workload.batch);
-  options.needed_tokens = tokens_of(o.workload);
+  RIDGE_ASSIGN(const SessionOptions options, o.common.session(o.workload));
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
   RIDGE_ASSIGN(const auto prompt, workload_prompt(*session, o.workload));
   std::vector<double> pp, tg;
@@ -161,6 +159,22 @@ struct Timed {
   std::vector<std::vector<int64_t>> shapes;
 };
 
+/// How models call an operator of weights or of the cache, beside the types that its description names first:
+/// a cache in f16, and linear at each type of weights, with activations in 8 bits where they are blocks.
+std::vector<std::map<std::string, DType>> common_types(const AnyOperator& op) {
+  std::vector<std::map<std::string, DType>> all;
+  if (has_operand(op, "k_pages") && has_operand(op, "v_pages"))
+    all.push_back({{"k_pages", kF16}, {"v_pages", kF16}});
+  if (std::string_view(op.name()) != "linear") return all;
+  for (const OperandInfo& o : op.operands())
+    for (const DType type : std::string_view(o.name) == "w" ? o.dtypes : std::vector<DType>())
+      if (is_block_quantized(type))
+        all.push_back({{"w", type}, {"x", kI8}, {"x_scale", kF32}});
+      else if (type != o.dtypes.front())
+        all.push_back({{"w", type}});
+  return all;
+}
+
 Result<std::vector<Timed>> all_timed(const BenchChoices& o) {
   RIDGE_ASSIGN(const auto chosen, operators_of(o));
   std::vector<Timed> all;
@@ -171,7 +185,11 @@ Result<std::vector<Timed>> all_timed(const BenchChoices& o) {
       RIDGE_ASSIGN(auto shape, complete_shape(op->name(), op->case_dims(), o.shape));
       t.shapes = {std::move(shape)};
     }
+    const bool plain = o.dtypes.empty() && o.shape.empty() && !t.shapes.empty();
     all.push_back(std::move(t));
+    // Types that no option names: each once, at the first shape.
+    for (auto& types : plain ? common_types(*op) : std::vector<std::map<std::string, DType>>())
+      all.push_back({op, std::move(types), {all.back().shapes.front()}});
   }
   return all;
 }
@@ -287,7 +305,11 @@ Command add_bench(CLI::App& cli) {
   sub->add_flag("--reference", o->reference, "Time the reference where no kernel takes the operator");
   sub->add_option("--shape", o->shape, "Its dims, as in --op linear --shape 1,4096,4096 (tokens, out, in)")
       ->delimiter(',');
-  sub->add_option("--dtype", o->dtypes, "Types of operands, as in w=q4_1,x=i8,x_scale=f32")->delimiter(',');
+  sub->add_option(
+         "--dtype", o->dtypes,
+         "Types of operands, as in w=q4_1,x=i8,x_scale=f32; default: what the operator's description "
+         "names first, and without --shape also what models use: each type of weights, a cache in f16")
+      ->delimiter(',');
   sub->add_option("--runs", o->runs, "Runs of a model")->capture_default_str()->check(CLI::Range(1, 1000));
   sub->add_option("--seconds", o->seconds, "Time for one operator and shape")
       ->capture_default_str()
@@ -295,7 +317,7 @@ Command add_bench(CLI::App& cli) {
   sub->add_option("--machine", o->machine, "Machine file of 'ridge probe'");
   sub->footer(
       "Examples:\n  ridge bench model.gguf --prompt-tokens 512 --output-tokens 128\n  ridge bench --op all\n "
-      " ridge bench --op linear --shape 1,4096,4096 --dtype w=q4_1 --json");
+      " ridge bench --op linear --shape 1,4096,4096 --dtype w=q4_1,x=i8,x_scale=f32 --json");
   const Command fusion = add_bench_fusion(*sub);
   sub->formatter(std::make_shared<BenchHelp>());  // not that of fusion
   return {sub, [o, sub, fusion]() -> Status {

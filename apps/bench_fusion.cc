@@ -17,9 +17,7 @@ struct FusionChoices {
 };
 
 Status run(const FusionChoices& o) {
-  RIDGE_ASSIGN(SessionOptions options, o.common.session());
-  options.engine.max_sequences = std::max<int64_t>(1, o.workload.batch);
-  options.needed_tokens = tokens_of(o.workload);
+  RIDGE_ASSIGN(const SessionOptions options, o.common.session(o.workload));
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
   RIDGE_TRY(workload_prompt(*session, o.workload).status());  // refused before a minute of measuring
   RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, session->device()));

@@ -1,15 +1,24 @@
+#include <charconv>
+
+#include "base/limits.h"
 #include "engine/option_names.h"
 #include "verbs.h"
 
 namespace ridge::app {
 
-CLI::Validator at_least_one() {
+CLI::Validator thread_count() {
   return {[](const std::string& given) {
-            const bool low =
-                !given.empty() && (given[0] == '-' || given.find_first_not_of('0') == std::string::npos);
-            return low ? text("is ", printable(given), ": use 1 or more") : std::string();
+            // What is no number at all is told by its type.
+            const bool number = given.find_first_not_of("+-0123456789") == std::string::npos;
+            int n = 0;
+            const char* const end = given.data() + given.size();
+            const auto read = std::from_chars(given.data() + (given.rfind('+', 0) == 0), end, n);
+            const bool in = read.ec == std::errc() && read.ptr == end && n >= 1 && n <= limits::kThreads;
+            return number && !given.empty() && !in
+                       ? text("is ", printable(given), ": use 1 to ", limits::kThreads)
+                       : std::string();
           },
-          "", "at least 1"};
+          "", text("1 to ", limits::kThreads)};
 }
 
 void CommonOptions::add_to(CLI::App& cli, bool needs_model) {
@@ -21,7 +30,7 @@ void CommonOptions::add_to(CLI::App& cli, bool needs_model) {
       ->check(CLI::IsMember({"cpu", "cuda"}));
   cli.add_option("-t,--threads", threads,
                  "Threads, 1 or more; default: the cores that the affinity mask and CPU quota allow")
-      ->check(at_least_one());
+      ->check(thread_count());
   cli.add_option("--isa", isa, "Force an instruction set: scalar, avx2 or avx512");
   cli.add_option(
          "--activations", activations,
@@ -67,6 +76,15 @@ Result<SessionOptions> CommonOptions::session() const {
   EngineOptions& e = o.engine;
   e.plan.graphs = !without_graphs, e.look_ahead = !without_look_ahead;
   e.kv.context = context, e.kv.page_size = page_size, e.prefill_tokens = prefill_tokens;
+  return o;
+}
+
+Result<SessionOptions> CommonOptions::session(const WorkloadOptions& workload) const {
+  RIDGE_ASSIGN(SessionOptions o, session());
+  if (workload.batch < 1 || workload.batch > limits::kBatchSequences)
+    return invalid_argument("--batch is ", workload.batch, ": use 1 to ", limits::kBatchSequences);
+  o.engine.max_sequences = workload.batch;
+  o.needed_tokens = tokens_of(workload);
   return o;
 }
 

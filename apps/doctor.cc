@@ -14,16 +14,28 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Whether the machine file is of use, and what to do where it is not. The path is told beside it.
+Json machine_file(const MachineIdentity& id, const std::string& isa) {
+  const std::string path = default_machine_path(isa);
+  const auto machine = path.empty() ? Result<Machine>(not_found(kNoUserFolder)) : load_machine(path, id);
+  std::string why = machine.ok() ? "measured " + machine->date : machine.status().message();
+  if (!path.empty() && why.rfind(path + ": ", 0) == 0)
+    why.erase(0, path.size() + 2);
+  else if (!path.empty() && why.rfind(path, 0) == 0)
+    why.replace(0, path.size(), "it");
+  if (path.empty())
+    why += ": name a file with 'ridge probe --output' and --machine";
+  else if (!machine.ok() && why.find("ridge probe") == std::string::npos)
+    why += ": 'ridge probe' measures this machine, and so does the first verb that needs it";
+  return {{"path", path}, {"usable", machine.ok()}, {"why", why}};
+}
+
 Json examine() {
   Json j;
   const std::string isa = isa_name(native_isa());
   const MachineIdentity id = this_machine(isa);
   j["cpu"] = id.cpu, j["isa"] = isa, j["build"] = id.build, j["cores"] = allowed_cores();
-  const std::string path = default_machine_path(isa);
-  const auto machine = path.empty() ? Result<Machine>(not_found(kNoUserFolder)) : load_machine(path, id);
-  j["machine_file"] = {{"path", path},
-                       {"usable", machine.ok()},
-                       {"why", machine.ok() ? "measured " + machine->date : machine.status().message()}};
+  j["machine_file"] = machine_file(id, isa);
   std::vector<std::string> cuda = {"not in this build: it needs nvcc and the cuda preset"};
   for (const Backend& b : backends())
     if (std::string_view(b.name) == "cuda") cuda = b.survey();
@@ -50,7 +62,8 @@ void print(const Json& j) {
               j["cpu"].get<std::string>().c_str(), j["isa"].get<std::string>().c_str(), j["cores"].get<int>(),
               j["build"].get<std::string>().c_str());
   const Json& m = j["machine_file"];
-  std::printf("machine file %s: %s\n", m["path"].get<std::string>().c_str(),
+  const std::string path = m["path"].get<std::string>();
+  std::printf("machine file %s%s%s\n", path.c_str(), path.empty() ? "" : ": ",
               m["why"].get<std::string>().c_str());
   const char* first = "cuda";
   for (const auto& line : j["cuda"]) {

@@ -1,12 +1,12 @@
 // ridge inspect: what a model file holds and what it would take to run it. Reads weights only to check them.
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/shortest.h"
 #include "base/utf8.h"
 #include "base/visible.h"
 #include "engine/memory_plan.h"
@@ -42,17 +42,11 @@ std::string shortened(std::string_view s, bool* cut) {
   return std::string(s.substr(0, end)) + "…";
 }
 
-/// JSON's numbers are doubles: an f32 is the one with the same shortest digits, 0.1 and not
-/// 0.10000000149011612.
 double json_number(double v) {
   return v;
 }
 double json_number(float v) {
-  char digits[32];
-  const auto end = std::to_chars(digits, digits + sizeof digits, v).ptr;
-  double same = 0;
-  std::from_chars(digits, end, same);
-  return same;
+  return shortest(v);
 }
 
 Json value_json(const GgufValue& value, bool* cut) {
@@ -127,10 +121,14 @@ void print(const GgufFile& file, const Json& j, bool all) {
                   bytes_text(static_cast<double>(t.bytes)).c_str());
   if (j.contains("memory")) {
     const Json& m = j["memory"];
-    std::printf("\nmemory\n  weights %s\n  KV      %s (%lld tokens of %s)\n",
+    std::printf("\nmemory\n  weights %s\n  KV      %s (%lld tokens of %s)\n  both    %s\n",
                 bytes_text(m["weights_bytes"].get<double>()).c_str(),
                 bytes_text(m["kv_bytes"].get<double>()).c_str(), m["kv_tokens"].get<long long>(),
-                bytes_text(m["kv_bytes_per_token"].get<double>()).c_str());
+                bytes_text(m["kv_bytes_per_token"].get<double>()).c_str(),
+                bytes_text(m["total_bytes"].get<double>()).c_str());
+    std::printf(
+        "  beside them, known once it runs: activations, workspaces, and what packed weights take more than\n"
+        "  those of the file; ridge run --memory tells\n");
   }
   std::printf("\nrefused\n");
   for (const auto& r : j["refused"]) std::printf("  %s\n", visible(r.get<std::string>()).c_str());

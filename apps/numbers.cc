@@ -44,4 +44,37 @@ Status check_values(const CLI::App& verb) {
   return {};
 }
 
+namespace {
+
+/// More values than the option takes: the same option twice.
+Status check_count(const CLI::Option& option) {
+  const auto most = static_cast<size_t>(option.get_items_expected_max());
+  const std::vector<std::string> given = option.results();
+  if (given.size() <= most || option.get_type_size() == 0) return {};
+  std::string values;
+  for (const std::string& value : given) values += text(values.empty() ? "" : ", ", printable(value));
+  return invalid_argument(option.get_name(), " is given ", given.size(), " values, ", values, ": give it ",
+                          most == 1 ? std::string("once") : text("at most ", most));
+}
+
+/// A whole number beyond the 32 bits of most options that count something.
+Status check_int(const CLI::Option& option) {
+  if (option.get_type_name().rfind("INT", 0) != 0) return {};
+  for (const std::string& given : option.results())
+    if (!reads<int32_t>(given))
+      return invalid_argument(option.get_name(), " is ", printable(given), ": use a whole number from ",
+                              INT32_MIN, " to ", INT32_MAX);
+  return {};
+}
+
+}  // namespace
+
+Status check_read(const CLI::App& cli) {
+  for (const CLI::Option* option : cli.get_options()) RIDGE_TRY(check_count(*option));
+  RIDGE_TRY(check_values(cli));
+  for (const CLI::Option* option : cli.get_options()) RIDGE_TRY(check_int(*option));
+  for (const CLI::App* verb : cli.get_subcommands()) RIDGE_TRY(check_read(*verb));
+  return {};
+}
+
 }  // namespace ridge::app

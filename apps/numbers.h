@@ -13,4 +13,9 @@ namespace ridge::app {
 /// positive ones exist, not finite; empty, where nothing is not a value (a prompt may be empty).
 Status check_values(const CLI::App& verb);
 
+/// Of a command line that could not be read: an option that is given more often than it takes values, or a
+/// value that does not fit it, in `cli` and its verbs. Ok where it is neither.
+/// Errors: kInvalidArgument naming option, values and what to do.
+Status check_read(const CLI::App& cli);
+
 }  // namespace ridge::app

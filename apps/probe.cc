@@ -76,7 +76,7 @@ Status run(const ProbeChoices& o) {
       if (share >= 1) std::fprintf(stderr, "\r%30s\r", "");
     };
   RIDGE_TRY(check_apart({}, {{"--output", o.output}}));
-  if (!o.output.empty()) RIDGE_TRY(check_writable(o.output).within("--output"));
+  RIDGE_TRY(check_output_file("--output", o.output));
   DeviceOptions on;
   on.backend = o.device, on.cpu.threads = o.threads, on.cpu.isa = probe.isa;
   RIDGE_ASSIGN(const auto device, create_device(on));
@@ -105,7 +105,7 @@ Command add_probe(CLI::App& cli) {
   sub->add_option("--device", o->device, "cpu (default) or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
   sub->add_option("-t,--threads", o->threads,
                   "The largest thread count; default: the cores that mask and quota allow")
-      ->check(at_least_one());
+      ->check(thread_count());
   sub->add_option("--isa", o->isa, "Force an instruction set: scalar, avx2 or avx512");
   sub->add_option(
       "-o,--output", o->output,

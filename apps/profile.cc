@@ -21,14 +21,12 @@ struct ProfileChoices {
 };
 
 Status run(const ProfileChoices& o) {
-  RIDGE_ASSIGN(SessionOptions options, o.common.session());
-  options.engine.max_sequences = std::max<int64_t>(1, o.workload.batch);
-  options.needed_tokens = tokens_of(o.workload);
+  RIDGE_ASSIGN(const SessionOptions options, o.common.session(o.workload));
   // Where results go is looked at before they cost a minute.
   RIDGE_TRY(check_apart({model_input(o.common), machine_input(o.machine, o.common.device, o.common.isa)},
                         {{"--report", o.report}, {"--trace", o.trace}}));
-  if (!o.report.empty()) RIDGE_TRY(check_writable(o.report).within("--report"));
-  if (!o.trace.empty()) RIDGE_TRY(check_writable(o.trace).within("--trace"));
+  RIDGE_TRY(check_output_file("--report", o.report));
+  RIDGE_TRY(check_output_file("--trace", o.trace));
   RIDGE_ASSIGN(const auto session, Session::open(o.common.model, options));
   RIDGE_TRY(workload_prompt(*session, o.workload).status());  // refused before a minute of measuring
   RIDGE_ASSIGN(const Machine machine, machine_for(o.machine, session->device()));

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/files.h"
 #include "machine/machine.h"
 #include "runtime/cpu/cpu_device.h"
 
@@ -48,6 +49,12 @@ Status check_apart(const std::vector<NamedFile>& inputs, const std::vector<Named
     others.push_back(out);
   }
   return {};
+}
+
+Status check_output_file(const char* option, const std::string& path) {
+  if (path.empty()) return {};
+  const Status status = check_writable(path);
+  return status.ok() ? status : invalid_argument(option, ": ", status.message());
 }
 
 NamedFile model_input(const CommonOptions& common) {

@@ -29,6 +29,10 @@ NamedFile model_input(const CommonOptions& common);
 /// (empty `isa`: the processor's own).
 NamedFile machine_input(const std::string& given, const std::string& device, const std::string& isa);
 
+/// Where `option` says to write, before what is written costs a minute; "" is nowhere.
+/// Errors: kInvalidArgument, naming option and path: no folder is there, or none that can be written.
+Status check_output_file(const char* option, const std::string& path);
+
 /// Refuses those of `options` that the user gave to `verb`.
 /// Errors: kInvalidArgument, "OPTION is WHY: leave it out".
 Status refuse_given(const CLI::App& verb, std::initializer_list<const char*> options, const std::string& why);

@@ -1,12 +1,15 @@
 // ridge run: answers a prompt, streamed; or a chat, line by line.
 
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "account/recorder.h"
+#include "base/shortest.h"
+#include "base/visible.h"
 #include "engine/memory_report.h"
 #include "lab/provenance_json.h"
 #include "lab/workload_json.h"
@@ -41,10 +44,34 @@ const char* finish_name(Finish f) {
   return f == Finish::kEnd ? "end" : f == Finish::kLength ? "length" : "error";
 }
 
+/// By the options' names, and as they were written.
+Status check_sampling(const SamplingParams& s) {
+  const auto refuse = [](const char* option, float v, const char* wanted) {
+    return invalid_argument(option, " is ", std::isfinite(v) ? shortest(v) : v, ": use ", wanted);
+  };
+  if (!(s.temperature >= 0) || std::isinf(s.temperature))
+    return refuse("--temperature", s.temperature, "0 or more");
+  if (!(s.top_p > 0 && s.top_p <= 1)) return refuse("--top-p", s.top_p, "above 0 to 1");
+  if (!(s.min_p >= 0 && s.min_p <= 1)) return refuse("--min-p", s.min_p, "0 to 1");
+  if (!(s.repetition_penalty > 0) || std::isinf(s.repetition_penalty))
+    return refuse("--repetition-penalty", s.repetition_penalty, "above 0");
+  return {};
+}
+
+/// What the engine would refuse too, with a remedy that is none where --context is all of the model's
+/// already.
+Status check_prompt(const Session& session, size_t tokens) {
+  const int64_t most = session.model().config().context;
+  if (static_cast<int64_t>(tokens) < most) return {};
+  return invalid_argument("the prompt has ", tokens, " tokens, this model was made for ", most,
+                          " with at least one for the answer: shorten it");
+}
+
 Result<Answer> generate(Session& session, std::vector<int32_t> prompt, const RunOptions& o, bool stream) {
   Answer answer;
   answer.begin_ns = now_ns();
   answer.prompt_tokens = static_cast<int64_t>(prompt.size());
+  RIDGE_TRY(check_prompt(session, prompt.size()));
   Request request;
   request.prompt = std::move(prompt);
   request.max_new_tokens = o.max_new_tokens;
@@ -104,7 +131,14 @@ void print_json(Session& session, const Answer& a, const RunOptions& o) {
   print_line(j);
 }
 
-void print_summary(const Answer& a) {
+/// What ended it: the token by which the model said so, or the limit that it met.
+std::string ending(const Session& session, const Answer& a) {
+  if (a.finish == Finish::kEnd && !a.ids.empty())
+    return text("the end token ", visible(session.tokenizer().piece(a.ids.back())));
+  return finish_name(a.finish);
+}
+
+void print_summary(const Session& session, const Answer& a) {
   const auto plural = [](size_t n) { return n == 1 ? "" : "s"; };
   std::fprintf(stderr, "\n[%lld prompt token%s, TTFT %.1f ms; %zu token%s",
                static_cast<long long>(a.prompt_tokens), plural(static_cast<size_t>(a.prompt_tokens)),
@@ -113,7 +147,7 @@ void print_summary(const Answer& a) {
     const double tpot = double(a.end_ns - a.first_ns) / 1e6 / double(a.ids.size() - 1);
     std::fprintf(stderr, ", TPOT %.2f ms, %.1f tokens/s", tpot, 1e3 / tpot);
   }
-  std::fprintf(stderr, "; ended by %s]\n", finish_name(a.finish));
+  std::fprintf(stderr, "; ended by %s]\n", ending(session, a).c_str());
 }
 
 /// The prompt as the model is asked: through the file's chat template, or plain.
@@ -135,8 +169,11 @@ Result<std::vector<int32_t>> encode(const Session& session, const std::string& p
 }
 
 Result<Answer> answer(Session& session, const std::vector<ChatMessage>& messages, const RunOptions& o) {
-  RIDGE_ASSIGN(std::vector<int32_t> ids, session.encode_chat(messages));
-  return generate(session, std::move(ids), o, !o.common.json);
+  auto ids = session.encode_chat(messages);
+  // Of a text, a limit is the text's: no state of the chat has changed.
+  if (ids.status().code() == Code::kResourceExhausted) return invalid_argument(ids.status().message());
+  RIDGE_TRY(ids.status());
+  return generate(session, ids.take(), o, !o.common.json);
 }
 
 constexpr const char* kReset = "/reset";
@@ -194,6 +231,7 @@ Status run_verb(const RunOptions& o) {
                         [&](const Session& session) { return encode(session, *o.prompt, o); });
   }
   RIDGE_ASSIGN(SessionOptions options, o.common.session());
+  RIDGE_TRY(check_sampling(o.sampling));
   options.needs_template = !o.prompt;
   if (!o.prompt && o.common.synthetic)
     return invalid_argument("a synthetic model has no chat template: give --prompt");
@@ -205,7 +243,7 @@ Status run_verb(const RunOptions& o) {
   if (o.common.json)
     print_json(*session, a, o);
   else
-    print_summary(a);
+    print_summary(*session, a);
   if (o.memory) {
     RIDGE_ASSIGN(const MemoryReport report, memory_report(*session));
     std::fputs(memory_text(report).c_str(), stderr);

@@ -40,8 +40,9 @@ std::string why_no_kernel(const AnyOperator& op, const std::string& backend);
 
 void add_workload_options(CLI::App& cli, WorkloadOptions* options);
 
-/// Refuses 0 and less: an option that is left out has its default.
-CLI::Validator at_least_one();
+/// A number of threads: 0 and less are refused, for an option that is left out has its default, and so are
+/// more than any device takes.
+CLI::Validator thread_count();
 
 /// Options that several verbs share.
 struct CommonOptions {
@@ -53,6 +54,8 @@ struct CommonOptions {
   void add_to(CLI::App& cli, bool needs_model = true);
   /// Checked and turned into what Session::open takes.
   Result<SessionOptions> session() const;
+  /// With room for the workload's requests. Errors: --batch out of range, by that name.
+  Result<SessionOptions> session(const WorkloadOptions& workload) const;
 };
 
 /// The command line as provenance carries it: paths by their last part.

@@ -125,7 +125,7 @@ Result<OutputFile> OutputFile::create(const std::string& path) try {
     return invalid_argument(path, " is ", kind_of(old.st_mode), ": name a regular file to write");
   std::string aside = text(file.path_, ".", static_cast<int64_t>(::getpid()), ".", serial++, ".partial");
   file.descriptor_ = ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file.descriptor_ < 0) return io_error(path, ": cannot create ", aside, ": ", reason(errno));
+  if (file.descriptor_ < 0) return io_error(path, ": cannot create it: ", reason(errno));
   file.aside_ = std::move(aside);
   if (exists)
     (void)::fchmod(file.descriptor_, old.st_mode & 0777);  // on file systems without modes: as created

@@ -5,6 +5,7 @@
 
 #include "base/limits.h"
 #include "base/random.h"
+#include "base/shortest.h"
 #include "engine/option_names.h"
 
 namespace ridge {
@@ -47,7 +48,12 @@ Workload workload_of(const Session& session, const EngineOptions& options, const
 std::string sampling_text(const SamplingParams& s) {
   std::string out;
   const auto add = [&](const char* name, auto value, auto off) {
-    if (value != off) out += text(out.empty() ? "" : ", ", name, " ", value);
+    if (value == off) return;
+    out += text(out.empty() ? "" : ", ", name, " ");
+    if constexpr (std::is_same_v<decltype(value), float>)
+      out += text(shortest(value));
+    else
+      out += text(value);
   };
   add("repetition penalty", s.repetition_penalty, 1.0f), add("presence penalty", s.presence_penalty, 0.0f);
   add("frequency penalty", s.frequency_penalty, 0.0f);
@@ -78,7 +84,10 @@ static Status check_workload(const Session& session, const WorkloadOptions& o, i
   RIDGE_TRY(in("output_tokens", o.output_tokens, std::max<int64_t>(1, context - 1)));
   if (prompt_tokens > context - o.output_tokens)
     return invalid_argument("the prompt has ", prompt_tokens, " tokens and the answer ", o.output_tokens,
-                            ", the context holds ", context, ": ask for less, or raise the context");
+                            ", the context holds ", context, ": ask for less",
+                            prompt_tokens <= session.model().config().context - o.output_tokens
+                                ? ", or raise the context"
+                                : "; this model was made for no more");
   return {};
 }
 

@@ -111,6 +111,41 @@ class Refusals(Runs):
         for command in (("bench", path), ("profile", path)):
             self.refused(("none of the 512 tokens", "give a prompt"), *command, "--prompt-tokens", "8", "--output-tokens", "2")
 
+    def test_options_out_of_range_are_named_as_they_are_written(self):
+        run = ("run", self.model, "-p", "hi")
+        for option, value, says in (("--page-size", "0", "use 1 to 4096"), ("--page-size", "5000", "use 1 to 4096"),
+                                    ("--context", "-1", "use 1 or more"), ("--prefill-tokens", "0", "use 1 or more")):
+            self.assertIn(says, self.ends(WRONG, f"{option} is {value}", *run, option, value).stderr)
+        self.ends(WRONG, "made for 8192: use 1 to 8192", *run, "--context", "9000")
+        for threads in ("0", "1025", "99999999999", "-99999999999"):
+            self.assertIn("use 1 to 1024", self.ends(WRONG, f"'{threads}'", *run, "-t", threads).stderr)
+        for verb in (("bench",), ("bench", "fusion"), ("profile",), ("advise",)):
+            for batch in ("0", "5000"):
+                self.ends(WRONG, f"--batch is {batch}: use 1 to 4096", *verb, self.model, "--batch", batch)
+        for option, value in (("--top-p", "1.1"), ("--temperature", "-0.1"), ("--min-p", "1.2"), ("--repetition-penalty", "-0.3")):
+            self.ends(WRONG, f"{option} is {value}: use ", *run, option, value)
+        self.ends(WRONG, "--kv is given 2 values, 'f16', 'f32': give it once", *run, "--kv", "f16", "--kv", "f32")
+
+    def test_a_prompt_is_told_to_be_raised_to_a_context_only_where_the_model_has_one(self):
+        run = ("run", self.model, "--raw", "-p")
+        self.assertIn("raise --context", self.ends(WRONG, "holds 16", *run, "a" * 40, "--context", "16").stderr)
+        self.assertNotIn("raise", self.ends(WRONG, "made for 8192", *run, "a" * 9000).stderr)
+        self.assertNotIn("raise", self.ends(WRONG, "made for no more", "profile", self.model, "-p", "a" * 8000, "--output-tokens", "8000").stderr)
+        self.assertIn("raise the context", self.ends(WRONG, "holds 64", "profile", self.model, "-p", "a" * 40, "--output-tokens", "50",
+                                                     "--context", "64").stderr)
+
+    def test_doctor_tells_a_machine_file_once_and_what_to_do_about_it(self):
+        path = os.path.join(self.folder.name, "none", "machine.json")
+        said = self.ends(DONE, "", "doctor", env={**os.environ, "RIDGE_MACHINE": path}).stdout
+        self.assertEqual(said.count(path), 1, said)
+        self.assertIn("ridge probe", said)
+
+    def test_inspect_says_what_its_sum_leaves_out(self):
+        said = self.ends(DONE, "", "inspect", self.model).stdout
+        self.assertIn("activations, workspaces", said)
+        memory = json.loads(self.ends(DONE, "", "inspect", self.model, "--json").stdout)["memory"]
+        self.assertEqual(memory["total_bytes"], memory["weights_bytes"] + memory["kv_bytes"])
+
     def test_bench_prints_nothing_before_what_it_refuses(self):
         for wrong in (("--op", "zork"), ("--op", "all", "--shape", "1,2")):
             self.refused((wrong[-1] if "zork" in wrong else "--shape",), "bench", *wrong)
