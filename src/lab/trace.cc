@@ -19,26 +19,25 @@ constexpr int kRequests = 1, kEngine = 2;
 /// they were read during the run, and the level that each row's data come from.
 class PhaseJudge {
  public:
-  PhaseJudge(const ProfilePhase& phase, const ThreadCeilings& ceilings)
-      : ceilings_(ceilings), far_read_rate_(phase.drift.now), far_bytes_(phase.drift.bytes) {
+  PhaseJudge(const ProfilePhase& phase, const ThreadCeilings& ceilings) : ceilings_(ceilings) {
     for (double& flops : ceilings_.flops) flops *= phase.drift.arithmetic();
-    for (const ProfileRow& r : phase.rows)
-      reuse_bytes_[{r.op, r.kernel, r.shape, r.formats}] = r.occasion.reuse_bytes;
+    unknown_.reuse_bytes = phase.drift.bytes, unknown_.far_read_rate = phase.drift.now;
+    for (const ProfileRow& r : phase.rows) {
+      Occasion& o = of_row_[{r.op, r.kernel, r.shape, r.formats}];
+      o.reuse_bytes = r.occasion.reuse_bytes, o.far_read_rate = r.occasion.far_read_rate;
+    }
   }
   Verdict verdict(const CallSlice& c) const {
-    const auto row = reuse_bytes_.find({c.name->op, c.name->kernel, c.name->shape, c.name->formats});
-    Occasion o;
+    const auto row = of_row_.find({c.name->op, c.name->kernel, c.name->shape, c.name->formats});
+    Occasion o = row != of_row_.end() ? row->second : unknown_;
     o.measured_us = static_cast<double>(c.end_ns - c.begin_ns) / 1e3;
-    o.reuse_bytes = row != reuse_bytes_.end() ? row->second : far_bytes_;
-    o.far_read_rate = far_read_rate_;
     return judge(*c.cost, ceilings_, o);
   }
 
  private:
   ThreadCeilings ceilings_;
-  double far_read_rate_;
-  int64_t far_bytes_;
-  std::map<std::tuple<std::string, std::string, std::string, std::string>, int64_t> reuse_bytes_;
+  Occasion unknown_;
+  std::map<std::tuple<std::string, std::string, std::string, std::string>, Occasion> of_row_;
 };
 
 class TraceWriter {

@@ -78,9 +78,9 @@ TEST(Trace, calls_carry_their_account) {
   EXPECT_EQ(calls, 3);
 }
 
-/// A prefill and nine decode steps on a machine that gives half of the bytes and operations a second that its
-/// file says.
-Profile drifted_profile(const Machine& machine) {
+/// A prefill and nine decode steps on a machine that gives `read` of the bytes and half of the operations a
+/// second that its file says.
+Profile drifted_profile(const Machine& machine, double read) {
   TinyModel tiny;
   EngineOptions o;
   o.kv.context = 128;
@@ -93,7 +93,7 @@ Profile drifted_profile(const Machine& machine) {
       const int64_t bytes =
           cost.read_bytes[at(DataClass::kWeights)] + cost.read_bytes[at(DataClass::kScales)];
       r.bytes += bytes;
-      r.stream_us.push_back(static_cast<double>(bytes) / (machine.at(1).curve.back().read / 2 * 1e3));
+      r.stream_us.push_back(static_cast<double>(bytes) / (machine.at(1).curve.back().read * read * 1e3));
       r.piece_us.push_back(r.stream_us.back());
     }
     r.flops = machine.at(1).flops[static_cast<size_t>(Engine::kF32)] / 2;
@@ -104,8 +104,8 @@ Profile drifted_profile(const Machine& machine) {
   return profiler.finish(machine, 1);
 }
 
-TEST(Trace, calls_are_judged_by_the_ceilings_of_the_run_as_the_profiles_rows_are) {
-  const Profile p = drifted_profile(flat_machine(1e10, 1e11));
+/// Of every row its calls' limits and times sum to its own.
+void expect_rows_of_calls(const Profile& p) {
   using Row = std::tuple<std::string, std::string, std::string, std::string, std::string>;
   struct Sum {
     double limit_us = 0, time_us = 0;
@@ -120,21 +120,38 @@ TEST(Trace, calls_are_judged_by_the_ceilings_of_the_run_as_the_profiles_rows_are
     s.limit_us += a.at("limit_us").get<double>(), s.time_us += e.at("dur").get<double>();
   }
   size_t rows = 0;
-  bool memory = false, compute = false;
   for (const ProfilePhase& f : p.phases) {
-    EXPECT_NEAR(f.drift.now, 5e9, 1);
-    EXPECT_DOUBLE_EQ(f.drift.arithmetic(), 0.5);
     for (const ProfileRow& r : f.rows) {
       if (r.op == "host") continue;
       ++rows;
-      memory |= r.verdict.bound == Bound::kFarMemory, compute |= r.verdict.bound == Bound::kCompute;
       const Sum& s = sums[{phase_name(f.phase), r.op, r.kernel, r.shape, r.formats}];
       EXPECT_NEAR(s.time_us, r.time_us, 1e-6 * r.time_us) << r.op << " " << r.shape;
       EXPECT_NEAR(s.limit_us, r.verdict.limit_us, 1e-6 * r.verdict.limit_us) << r.op << " " << r.shape;
     }
   }
   EXPECT_EQ(sums.size(), rows);
+}
+
+TEST(Trace, calls_are_judged_by_the_ceilings_of_the_run_as_the_profiles_rows_are) {
+  const Profile p = drifted_profile(flat_machine(1e10, 1e11), 0.5);
+  bool memory = false, compute = false;
+  for (const ProfilePhase& f : p.phases) {
+    EXPECT_NEAR(f.drift.now, 5e9, 1);
+    EXPECT_DOUBLE_EQ(f.drift.arithmetic(), 0.5);
+    for (const ProfileRow& r : f.rows)
+      memory |= r.verdict.bound == Bound::kFarMemory, compute |= r.verdict.bound == Bound::kCompute;
+  }
   EXPECT_TRUE(memory && compute) << "both of what has drifted bind some row";
+  expect_rows_of_calls(p);
+}
+
+TEST(Trace, calls_of_a_row_that_beat_a_low_reading_are_judged_by_what_the_row_got) {
+  const Profile p = drifted_profile(flat_machine(1e12, 1e13), 1e-6);
+  bool beaten = false;
+  for (const ProfilePhase& f : p.phases)
+    for (const ProfileRow& r : f.rows) beaten |= r.occasion.far_read_rate > 1.1 * f.drift.now;
+  EXPECT_TRUE(beaten);
+  expect_rows_of_calls(p);
 }
 
 TEST(Trace, says_when_the_machine_was_not_idle_as_it_was_probed) {
