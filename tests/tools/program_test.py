@@ -135,6 +135,8 @@ class Program(Runs):
 
     def test_what_ended_an_answer_is_named(self):
         self.ends(DONE, "ended by length", "run", self.model, "-p", "hi", "-n", "2")
+        # So hot that all tokens are as likely, the end among them.
+        self.ends(DONE, "ended by the end token <|end|>]", "run", self.model, "-p", "hi", "-n", "8000", "--temperature", "100", "--seed", "1")
 
     def test_the_sampling_of_an_answer_is_told_as_it_was_asked_for(self):
         run = self.ends(DONE, "", "run", self.model, "-p", "hi", "-n", "2", "--json", "--temperature", "0.7", "--top-p", "0.9")
