@@ -10,6 +10,8 @@ shift 2
 parts=${*:-doctor probe goldens smollm2 fusions profile step}
 mkdir -p "$out"
 export RIDGE_MACHINE=$out/machine.json
+# shellcheck source=bench/gpu/cublaslt.sh
+. "$(dirname "$0")/cublaslt.sh"
 failed=0
 part() { # NAME COMMAND…: its output in a log, of which the end is shown
   local name=$1 began=$SECONDS

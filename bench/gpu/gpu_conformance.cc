@@ -12,6 +12,7 @@
 
 #include "ops/any_operator.h"
 #include "ops/conformance.h"
+#include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/cuda_device.h"
 
 int main(int argc, char** argv) {
@@ -22,6 +23,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::printf("%s\n", (*device)->describe().c_str());
+  // The cases are small: of any number of tokens here.
+  CublasLt cublaslt(std::getenv("RIDGE_CUBLASLT"), 0);
+  CublasLt::use(&cublaslt);
+  std::printf("%s\n", cublaslt.describe().c_str());
   ConformanceOptions options;
   options.device = device->get();
   std::set<std::string> wanted;

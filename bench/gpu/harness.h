@@ -100,21 +100,17 @@ class Session {
   std::string device_, started_;
 };
 
-/// cuBLASLt from the machine's own library, the fastest of its heuristics' first 24 for this problem.
-class CublasLt {
+/// cuBLASLt as the peer of a linear: the fastest of its heuristics' first 24 for a problem, whatever order
+/// its sums have.
+class LinearPeer {
  public:
-  CublasLt();
-  bool ready() const { return handle_ != nullptr; }
-  const std::string& version() const { return version_; }
-  /// y[m, n] = x[m, k] · w[n, k]ᵀ in bf16, f32 sums. Contenders "cublaslt first" and "cublaslt best".
+  /// y[m, n] = x[m, k] · w[n, k]ᵀ in bf16, f32 sums. Contenders "cublaslt first" and "cublaslt best"; none
+  /// where the library is not there.
   std::vector<Contender> contenders(Session& session, int64_t m, int64_t n, int64_t k,
                                     std::function<void*(int)> w, std::function<void*(int)> x,
                                     std::function<void*(int)> y, int sets);
 
  private:
-  void* library_ = nullptr;
-  void* handle_ = nullptr;
-  std::string version_ = "absent";
   std::vector<std::shared_ptr<void>> kept_;
 };
 
@@ -123,7 +119,8 @@ void check_vocabulary(Session& session);
 void check_linear(Session& session);
 void check_attention(Session& session);
 void check_rows(Session& session);
-void bench_linear(Session& session, CublasLt& cublas, bool sweep);
+void bench_linear(Session& session, LinearPeer& cublas, bool sweep);
+void bench_prompts(Session& session);
 void bench_attention(Session& session, bool sweep);
 void bench_rows(Session& session, bool sweep);
 void bench_packed(Session& session, bool sweep);

@@ -307,7 +307,7 @@ void check_linear(Session& session) {
                     584, 1, true);
 }
 
-void bench_linear(Session& session, CublasLt& cublas, bool sweep) {
+void bench_linear(Session& session, LinearPeer& cublas, bool sweep) {
   struct Shape {
     int64_t n, k;
     double share1, share_small;

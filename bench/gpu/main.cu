@@ -5,6 +5,7 @@
 #include <set>
 
 #include "harness.h"
+#include "runtime/cuda/cublaslt.h"
 
 int main(int argc, char** argv) {
   using namespace ridge::bench;
@@ -30,9 +31,10 @@ int main(int argc, char** argv) {
     if (what.count("ceiling") || what.count("linear") || what.count("attention") || what.count("packed"))
       run_ceiling(session);
     if (what.count("linear")) {
-      CublasLt cublas;
-      session.note("cublasLt " + cublas.version());
+      session.note(ridge::CublasLt::used().describe());
+      LinearPeer cublas;
       bench_linear(session, cublas, sweep);
+      bench_prompts(session);
     }
     if (what.count("attention")) bench_attention(session, sweep);
     if (what.count("rows")) bench_rows(session, sweep);

@@ -4,15 +4,14 @@
 # gpu_bench gpu_conformance gpu_cases). OUT_FOLDER gets the logs and the figures (PART/rows.json); bench/gpu/collect.py makes
 # rows of the scoreboard of them; tools/device_code.py --record OUT_FOLDER/conformance.log and --cases OUT_FOLDER keep the
 # evidence. RIDGE_CHECKED_BUILD: a folder of the checked preset, with gpu_cases, whose kernels check their indices
-# (default: checked, beside BUILD_FOLDER, where it is). About a minute. The peer of the linear rows is the machine's own cuBLASLt:
-# RIDGE_CUBLASLT names its library when the loader does not find it.
+# (default: checked, beside BUILD_FOLDER, where it is). About a minute. The peer of the linear rows, and a kernel of linears, is
+# the machine's own cuBLASLt: RIDGE_CUBLASLT names its library when the loader does not find it; unset, the packaged one if
+# python has it.
 set -u
 build=$1 out=$2 commit=${3:-$(git rev-parse --short HEAD 2>/dev/null || echo unknown)}
 mkdir -p "$out"
-if [ -z "${RIDGE_CUBLASLT:-}" ]; then
-  packaged=$(python3 -c 'import glob, sysconfig; print(next(iter(glob.glob(sysconfig.get_path("purelib") + "/nvidia/*/lib/libcublasLt.so.1*")), ""))' 2>/dev/null)
-  [ -n "$packaged" ] && export RIDGE_CUBLASLT=$packaged
-fi
+# shellcheck source=bench/gpu/cublaslt.sh
+. "$(dirname "$0")/cublaslt.sh"
 failed=0
 "$build/gpu_conformance" > "$out/conformance.log" 2>&1 || failed=1
 tail -n 1 "$out/conformance.log"

@@ -135,9 +135,9 @@ Status launch_rms_norm(cudaStream_t stream, const RmsNormCall<X, Y, W>& call, bo
 }
 
 /// y = f(gate) · up.
-template <class T>
+template <class T, class Y = T>
 struct GluCall {
-  device::Fresh<T> y;               // [rows, inner]; may be gate or up
+  device::Fresh<Y> y;               // [rows, inner]; may be gate or up, of one type
   device::Fresh<const T> gate, up;  // [rows, inner]
   int64_t rows = 0, inner = 0;
   int64_t y_stride = 0, gate_stride = 0, up_stride = 0;  // elements
@@ -156,15 +156,15 @@ struct GeluTanh {
 };
 
 /// A thread takes kGroups groups of 8 elements of a row, blockDim apart.
-template <class F, int kGroups, class T>
-__global__ __launch_bounds__(128) void glu_groups(device::Upstream upstream, GluCall<T> call) {
+template <class F, int kGroups, class T, class Y>
+__global__ __launch_bounds__(128) void glu_groups(device::Upstream upstream, GluCall<T, Y> call) {
   upstream.release_next();
   const auto waited = upstream.wait();
   const int64_t row = blockIdx.y + int64_t{blockIdx.z} * gridDim.y;
   if (row >= call.rows) return;
   const T* const gates = call.gate.after(waited) + row * call.gate_stride;
   const T* const ups = call.up.after(waited) + row * call.up_stride;
-  T* const y = call.y.after(waited) + row * call.y_stride;
+  Y* const y = call.y.after(waited) + row * call.y_stride;
   float gate[kGroups][8], up[kGroups][8];
 #pragma unroll
   for (int i = 0; i < kGroups; ++i) {
@@ -181,8 +181,8 @@ __global__ __launch_bounds__(128) void glu_groups(device::Upstream upstream, Glu
   }
 }
 
-template <class F, class T>
-__global__ __launch_bounds__(256) void glu_elements(device::Upstream upstream, GluCall<T> call) {
+template <class F, class T, class Y>
+__global__ __launch_bounds__(256) void glu_elements(device::Upstream upstream, GluCall<T, Y> call) {
   upstream.release_next();
   const auto waited = upstream.wait();
   const int64_t count = call.rows * call.inner;
@@ -190,12 +190,12 @@ __global__ __launch_bounds__(256) void glu_elements(device::Upstream upstream, G
     const int64_t row = i / call.inner, h = i % call.inner;
     const float gate = device::to_float(call.gate.after(waited)[row * call.gate_stride + h]);
     const float up = device::to_float(call.up.after(waited)[row * call.up_stride + h]);
-    call.y.after(waited)[row * call.y_stride + h] = device::from_float<T>(F::of(gate) * up);
+    call.y.after(waited)[row * call.y_stride + h] = device::from_float<Y>(F::of(gate) * up);
   }
 }
 
-template <class F, class T>
-Status launch_glu(cudaStream_t stream, const GluCall<T>& call, bool aligned) {
+template <class F, class T, class Y>
+Status launch_glu(cudaStream_t stream, const GluCall<T, Y>& call, bool aligned) {
   if (call.rows == 0 || call.inner == 0) return {};
   device::LaunchShape shape;
   shape.block.x = 128;
@@ -204,12 +204,12 @@ Status launch_glu(cudaStream_t stream, const GluCall<T>& call, bool aligned) {
     shape.grid.x = static_cast<unsigned>(ceil_div(call.inner / 8, many ? 256 : 128));
     shape.grid.y = static_cast<unsigned>(min(call.rows, int64_t{32768}));
     shape.grid.z = static_cast<unsigned>(ceil_div(call.rows, int64_t{shape.grid.y}));
-    if (many) return device::launch_dependent(stream, shape, "glu_groups", glu_groups<F, 2, T>, call);
-    return device::launch_dependent(stream, shape, "glu_groups", glu_groups<F, 1, T>, call);
+    if (many) return device::launch_dependent(stream, shape, "glu_groups", glu_groups<F, 2, T, Y>, call);
+    return device::launch_dependent(stream, shape, "glu_groups", glu_groups<F, 1, T, Y>, call);
   }
   shape.block.x = 256;
   shape.grid.x = static_cast<unsigned>(min(ceil_div(call.rows * call.inner, int64_t{256}), int64_t{132 * 8}));
-  return device::launch_dependent(stream, shape, "glu_elements", glu_elements<F, T>, call);
+  return device::launch_dependent(stream, shape, "glu_elements", glu_elements<F, T, Y>, call);
 }
 
 }  // namespace ridge::cuda

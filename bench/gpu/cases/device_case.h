@@ -82,6 +82,7 @@ struct DeviceCase {
   Size size = kSmall;
 };
 std::vector<DeviceCase> linear_cases();
+std::vector<DeviceCase> cublaslt_cases();
 std::vector<DeviceCase> attention_cases();
 std::vector<DeviceCase> row_cases();
 std::vector<DeviceCase> sample_cases();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/backends.h"
+#include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/usable_gpu.h"
 
 namespace ridge {
@@ -126,6 +127,10 @@ std::vector<std::string> survey_cuda() {
   (void)cudaRuntimeGetVersion(&runtime);
   std::vector<std::string> lines = {text("built with CUDA ", version_text(runtime), ", the driver speaks ",
                                          driver == 0 ? "none: there is no driver" : version_text(driver))};
+  const CublasLt& cublaslt = CublasLt::used();
+  lines.push_back(cublaslt.missing().empty()
+                      ? text(cublaslt.describe(), ": linears of prompts with 16-bit weights")
+                      : text(cublaslt.describe(), "; linears of prompts use ridge's own kernels"));
   const auto count = count_gpus();
   if (!count.ok()) {
     lines.push_back(count.status().message());
