@@ -33,7 +33,6 @@ inline MatmulShape matmul_shape(const CublasLtCall& c) {
   s.tokens = c.x.dim(0), s.out = c.w.dim(0), s.in = c.w.dim(1);
   s.x_stride = stride(c.x), s.w_stride = stride(c.w), s.y_stride = stride(c.y);
   s.y_alignment = alignment_of(c.y.data);
-  if (c.bias) s.y_alignment = std::min(s.y_alignment, alignment_of(c.bias.data));
   if (c.residual)
     s.residual_stride = stride(c.residual), s.residual_alignment = alignment_of(c.residual.data);
   return s;
@@ -49,11 +48,11 @@ inline Decline declines_cublaslt_operands(const CublasLtCall& c, const char* x_n
                    ": cuBLASLt is asked for bf16 both or f16 both");
   if (c.w.dim(1) == 0 || c.w.dim(1) % 8 != 0)
     return decline("in is ", c.w.dim(1), ", needs a multiple of 8 above 0");
-  if (Decline no = aligned_rows({{x_name, &c.x}, {w_name, &c.w}})) return no;
+  if (Decline no = aligned_rows({{x_name, &c.x}, {w_name, &c.w}, {"bias", &c.bias}})) return no;
   for (const Tensor* t : {&c.y, &c.x, &c.w, &c.residual})
     if (*t && t->dim(0) > 1 && t->stride(0) < t->dim(1))
       return decline("rows of ", t->dim(1), " elements lie ", t->stride(0), " apart: copy them");
-  return dense_rows({{"y", &c.y}, {"bias", &c.bias}, {"residual", &c.residual}});
+  return dense_rows({{"y", &c.y}, {"residual", &c.residual}});
 }
 
 /// ... and whether the library is there and has an algorithm, which it keeps for the run.

@@ -53,7 +53,7 @@ std::string kernel_of(const A& args, std::string* declines = nullptr) {
   return op.kernel_name(*selected);
 }
 
-/// One of each operator, on a prompt; rows of y have a gap.
+/// One of each operator, on a prompt; rows have gaps, and those of one y begin at odd addresses.
 struct Calls {
   static constexpr int64_t kTokens = 131, kIn = 264, kOut = 520, kNarrow = 72, kGap = 24;
   LinearArgs linear;
@@ -70,7 +70,7 @@ struct Calls {
                  residual = bench.upload(normals(kTokens * kOut, 7), {kTokens, kOut}),
                  narrow = bench.upload(normals(kNarrow, 8), {kNarrow});
     linear.y = output(bench, kF32, kOut), linear.x = x, linear.w = w, linear.bias = bias;
-    add.y = output(bench, kF32, kOut), add.x = x, add.w = w, add.residual = residual;
+    add.y = output(bench, kF32, kOut, 1), add.x = x, add.w = w, add.residual = residual;
     qkv.q = output(bench, kF32, kOut), qkv.k = output(bench, kF32, kNarrow);
     qkv.v = output(bench, kF32, kNarrow);
     qkv.x = x, qkv.w_q = w, qkv.w_k = k, qkv.w_v = v;
@@ -78,15 +78,19 @@ struct Calls {
     swiglu.y = output(bench, kBF16, kOut), geglu.y = output(bench, kF32, kOut);
     swiglu.x = geglu.x = x, swiglu.w_gate = geglu.w_gate = w, swiglu.w_up = geglu.w_up = u;
   }
+  /// Between rows lies NaN.
   static Tensor weights(Bench& bench, int64_t rows, uint64_t seed) {
-    std::vector<float> values = normals(rows * kIn, seed);
-    for (float& value : values) value *= 0.2f;
-    return bench.upload_as(kBF16, values, {rows, kIn});
+    std::vector<float> values = normals(rows * (kIn + kGap), seed);
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<int64_t>(i) % (kIn + kGap) < kIn ? 0.2f * values[i] : NAN;
+    Tensor t = bench.upload_as(kBF16, values, {rows, kIn + kGap});
+    t.shape = {rows, kIn};
+    return t;
   }
-  Tensor output(Bench& bench, DType dtype, int64_t columns) {
+  Tensor output(Bench& bench, DType dtype, int64_t columns, int64_t first = 0) {
     outputs.push_back(bench.output(dtype, {kTokens, columns + kGap}));
     Tensor y = outputs.back();
-    y.shape = {kTokens, columns};
+    y.shape = {kTokens, columns}, y.data = y.as<std::byte>() + first * dtype_block_bytes(dtype);
     return y;
   }
   void clear(Bench& bench) const {

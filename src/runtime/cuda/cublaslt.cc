@@ -143,9 +143,8 @@ class CublasLt::Call final : public Matmul {
       const cudaDataType_t type = type_of(s.y_type);
       RIDGE_TRY(set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
       RIDGE_TRY(set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type));
-      // Its alignment may count when algorithms are chosen; nothing reads there.
-      const uintptr_t some = (uintptr_t{1} << 20) + static_cast<uintptr_t>(s.y_alignment % 16);
-      const void* const bias = reinterpret_cast<const void*>(some);
+      // Its alignment counts when algorithms are chosen (cublasLt.h); nothing reads there.
+      const void* const bias = reinterpret_cast<const void*>(uintptr_t{1} << 20);
       RIDGE_TRY(set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias));
     }
     RIDGE_TRY(layout(&w_, s.type, s.in, s.out, s.w_stride));

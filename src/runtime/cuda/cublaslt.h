@@ -24,8 +24,8 @@ struct MatmulShape {
   bool bias = false, residual = false;
   int64_t tokens = 0, out = 0, in = 0;                                    // none is 0
   int64_t x_stride = 0, w_stride = 0, y_stride = 0, residual_stride = 0;  // elements between rows
-  // Bytes, powers of two up to 16, that the addresses of y and bias, and of residual, are multiples of; those
-  // of x and w and of their rows are of 16.
+  // Bytes, powers of two up to 16, that the addresses of y and of residual are multiples of; those of x, w
+  // and their rows, and of bias, are of 16.
   int32_t y_alignment = 16, residual_alignment = 16;
   auto operator<=>(const MatmulShape&) const = default;
 };
