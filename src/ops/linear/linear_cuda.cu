@@ -1,6 +1,6 @@
-// Plain 16-bit weights at speed. Limit: read bandwidth of w up to 64 tokens, above which they come after
-// linear_cublaslt_cuda.cu. Packed weights, and x that is
-// wider than w with several tokens: linear_terms_cuda.cu; the rest: linear_unaligned_cuda.cu.
+// Plain 16-bit weights at speed. Limit: read bandwidth of w up to 64 tokens; above, linear_cublaslt_cuda.cu
+// comes before these. Packed weights, and x that is wider than w with several tokens: linear_terms_cuda.cu;
+// the rest: linear_unaligned_cuda.cu.
 
 #include "kernels/linear_choice.cuh"
 #include "ops/linear/linear_dense.cuh"
