@@ -88,12 +88,13 @@ inline Status take_stamp(cudaStream_t stream) {
   return stamped;
 }
 
+/// `workspace`: cublaslt_workspace() bytes, aligned or not.
 inline Status run_cublaslt(Stream& stream, const CublasLtCall& c, void* workspace) {
   if (c.y.elements() == 0) return {};
   RIDGE_ASSIGN(const Matmul* const matmul, CublasLt::used().find(matmul_shape(c)));
   RIDGE_TRY(take_stamp(as_cuda(stream).native()));
   return matmul->run(as_cuda(stream).native(), {c.y.data, c.x.data, c.w.data, c.bias.data, c.residual.data},
-                     workspace);
+                     aligned_workspace(workspace));
 }
 
 }  // namespace ridge::cuda

@@ -232,6 +232,28 @@ void from_two_threads(Bench& bench) {
   }
 }
 
+/// Few tiles and a long `in`: such a sum goes in parts, through the workspace.
+void workspace_at_any_address(Bench& bench) {
+  if (!is_here()) return;
+  const int64_t tokens = 65, out = 72, in = 16384;
+  LinearArgs a;
+  a.x = bench.upload_as(kBF16, normals(tokens * in, 1), {tokens, in});
+  a.w = bench.upload_as(kBF16, normals(out * in, 2), {out, in});
+  a.y = bench.output(kF32, {tokens, out});
+  bench.expect(kernel_of(a) == "cublaslt", text("the kernel is ", kernel_of(a)));
+  const auto selected = registered<LinearArgs>().select({"cuda", Isa::none}, &a);
+  bench.must(selected.status());
+  if (selected.ok() && selected->workspace_bytes == 0) std::printf("     it takes no workspace here\n");
+  bench.run([&](CudaStream& s) { return linear(s, a); });
+  const std::vector<float> aligned = bench.floats(a.y);
+  a.y = bench.output(kF32, {tokens, out});
+  CudaStream& other = bench.another_stream();
+  other.set_workspace(static_cast<std::byte*>(other.workspace()) + 16, other.workspace_bytes() - 16);
+  bench.must(linear(other, a));
+  bench.must(other.synchronize());
+  bench.expect(same_bits(bench.floats(a.y), aligned), "16 bytes further the workspace makes other bits");
+}
+
 /// Both products of all rows would be 275 MiB.
 void gated_by_slices(Bench& bench) {
   if (!is_here()) return;
@@ -295,6 +317,7 @@ std::vector<DeviceCase> cublaslt_cases() {
           {"cublaslt_missing_ours_run", without_it_ours},
           {"cublaslt_few_tokens_are_ours", few_tokens_are_ours},
           {"cublaslt_from_two_threads", from_two_threads},
+          {"cublaslt_workspace_at_any_address", workspace_at_any_address},
           {"cublaslt_gated_by_slices", gated_by_slices, kLarge},
           {"cublaslt_time_is_all_of_it", its_time_is_all_of_it, kLarge}};
 }
