@@ -1,7 +1,9 @@
 #pragma once
 // A ring of boxes for wgmma: a stage has kAtoms boxes of 64 of depth of w (b, kRows rows), then as many of x
 // (a, 64 tokens). One thread asks the copy engine for them, of w before the wait, of x after it; a warpgroup
-// multiplies.
+// multiplies. That thread also releases the next launch: at the start, so that each of its blocks may begin
+// as soon as a multiprocessor has room, or, where that measured slower, once the last boxes have been asked
+// for.
 
 #include "device/convert.cuh"
 #include "device/mma.cuh"
@@ -11,10 +13,13 @@
 
 namespace ridge::cuda {
 
-template <int kRowsIn, int kStagesIn, int kAtomsIn, int kAheadIn>
+enum class Release { kAtStart, kAtLastCopy };  // of the next launch
+
+template <int kRowsIn, int kStagesIn, int kAtomsIn, int kAheadIn, Release kReleaseIn>
 struct BoxRing {
   static constexpr int kRows = kRowsIn, kTokens = 64, kStages = kStagesIn, kAtoms = kAtomsIn;
   static constexpr int kAhead = kAheadIn;  // stages of w asked for before the wait
+  static constexpr Release kRelease = kReleaseIn;
   static constexpr int kDepth = kAtoms * 64;
   static constexpr int kWeightBytes = kRows * 128, kTokenBytes = kTokens * 128;  // of an atom
   static constexpr int kStageBytes = kAtoms * (kWeightBytes + kTokenBytes), kBytes = kStages * kStageBytes;
@@ -101,25 +106,29 @@ struct RingCopies {
       ptx::copy_box(place + atom * Ring::kTokenBytes, maps.x.after(waited), column(stage) + atom * 64, 0,
                     full);
   }
+  __device__ __forceinline__ void release(const device::Upstream& upstream, Release now) const {
+    if (Ring::kRelease == now) upstream.release_next();
+  }
   /// What does not wait.
-  __device__ __forceinline__ void begin() const {
+  __device__ __forceinline__ void begin(const device::Upstream& upstream) const {
+    release(upstream, Release::kAtStart);
     for (int s = 0; s < Ring::kAhead && s < stages; ++s) copy_w(s, s);
   }
   __device__ __forceinline__ void run(const device::Upstream& upstream) const {
-    if (stages <= Ring::kAhead) upstream.release_next();
+    if (stages <= Ring::kAhead) release(upstream, Release::kAtLastCopy);
     const auto waited = upstream.wait();
     for (int s = 0; s < Ring::kStages && s < stages; ++s) {
       copy_x(waited, s, s);
       const int ahead = s + Ring::kAhead;
       if (ahead < Ring::kStages && ahead < stages) copy_w(ahead, ahead);
     }
-    if (stages > Ring::kAhead && stages <= Ring::kStages) upstream.release_next();
+    if (stages > Ring::kAhead && stages <= Ring::kStages) release(upstream, Release::kAtLastCopy);
     int slot = 0;
     uint32_t parity = 0;
     for (int32_t stage = Ring::kStages; stage < stages; ++stage) {
       RingBarriers<Ring::kStages>::wait(barriers.done[slot], parity);
       copy_w(stage, slot), copy_x(waited, stage, slot);
-      if (stage + 1 == stages) upstream.release_next();
+      if (stage + 1 == stages) release(upstream, Release::kAtLastCopy);
       if (++slot == Ring::kStages) slot = 0, parity ^= 1;
     }
   }

@@ -14,7 +14,7 @@ namespace ridge::cuda {
 
 template <int kRowsIn, int kStagesIn, int kAheadIn, device::BoxFetch kFetchIn = device::BoxFetch::kAsIs>
 struct GemmBoxesTraits {
-  using Ring = BoxRing<kRowsIn, kStagesIn, 1, kAheadIn>;
+  using Ring = BoxRing<kRowsIn, kStagesIn, 1, kAheadIn, Release::kAtLastCopy>;
   static constexpr int kRows = kRowsIn, kTokens = 64, kThreads = 160;
   static constexpr device::BoxFetch kFetch = kFetchIn;  // of w
   static constexpr int rows_of_block(Gate gate) { return gate == Gate::kNone ? kRows : kRows / 2; }
@@ -36,7 +36,7 @@ __global__ __launch_bounds__(Traits::kThreads, 1) void gemm_boxes(device::Upstre
   if (threadIdx.x == 128) {
     device::ptx::prefetch_tensor_map(maps.w.address()), device::ptx::prefetch_tensor_map(maps.x.address());
     barriers.init();
-    copies.begin();
+    copies.begin(upstream);
   }
   __syncthreads();
   if (warp == 4) {

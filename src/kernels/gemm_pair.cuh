@@ -15,7 +15,7 @@ namespace ridge::cuda {
 
 template <int kRowsIn, int kStagesIn, int kAtomsIn, int kAheadIn>
 struct GemmPairTraits {
-  using Ring = BoxRing<kRowsIn, kStagesIn, kAtomsIn, kAheadIn>;
+  using Ring = BoxRing<kRowsIn, kStagesIn, kAtomsIn, kAheadIn, Release::kAtStart>;
   static constexpr int kRows = kRowsIn, kTokens = 64, kThreads = 160;
   static constexpr int kGroups = kRows / 8, kOwnGroups = kGroups / 2;  // of 8 rows
   static constexpr int kSumBytes = kOwnGroups * 128 * 16;
@@ -44,7 +44,7 @@ __global__ __launch_bounds__(Traits::kThreads, 1) void gemm_pair(device::Upstrea
     ptx::prefetch_tensor_map(maps.w.address()), ptx::prefetch_tensor_map(maps.x.address());
     ptx::barrier_init(ptx::shared_address(&sums_here), 1);
     barriers.init();
-    copies.begin();
+    copies.begin(upstream);
     ptx::barrier_expect(ptx::shared_address(&sums_here), Traits::kSumBytes);
   }
   __syncthreads();

@@ -7,7 +7,7 @@
 // into its own part of a ring, kStages tiles deep: no barrier but the warp's. x is a (8 of its 16 rows), w is
 // b of the matrix step; x stays in registers. A place is refilled as soon as the warp has it in registers.
 // The sums of a tile meet in shared memory, added in the order of depth. In flight on an SM: kStages x 8
-// rows.
+// rows. The next launch is released at the start, as by gemm_stream.
 
 #include "kernels/gemm_stream.cuh"
 
@@ -61,12 +61,11 @@ __global__ __launch_bounds__(Traits::kThreads, 1) void gemm_rows(device::Upstrea
   const uint32_t ring = device::ptx::shared_address(own);
   float* const sums = reinterpret_cast<float*>(shared + Traits::kRingBytes);  // [2][kWarps, kTokens, kRows]
 
+  upstream.release_next();
   int64_t next = blockIdx.x;
 #pragma unroll
   for (int s = 0; s < kStages; ++s, next += gridDim.x)
     copy_row_tile<Traits, kGate>(ring + s * Traits::kStageBytes, call, next, tiles);
-  bool released = next >= tiles;
-  if (released) upstream.release_next();
   const auto waited = upstream.wait();
   uint4 x[kSteps];
 #pragma unroll
@@ -89,7 +88,6 @@ __global__ __launch_bounds__(Traits::kThreads, 1) void gemm_rows(device::Upstrea
                                              place_of(g, s * 4 + t) * 16);
     __syncwarp();
     copy_row_tile<Traits, kGate>(ring + slot * Traits::kStageBytes, call, next, tiles);
-    if (!released && next + gridDim.x >= tiles) released = true, upstream.release_next();
     float sum[2][4] = {};
 #pragma unroll
     for (int s = 0; s < kSteps; ++s) {

@@ -9,8 +9,9 @@
 // launch, and copies (cp.async) the 16 bytes of w that it will hold in `a` into a place of the ring that only
 // it reads: no barrier, no swizzle. Both operands permute k alike (device/mma.cuh). A tile's sums meet in
 // shared memory, warps first, then blocks, in the order of depth. In flight on an SM: blocks x (kStages - 1)
-// x kUnroll x kWarps KiB. The next launch is released when the last copy has been asked for: its first stages
-// then arrive while this one adds up its last tile, leaves, and while x is fetched.
+// x kUnroll x kWarps KiB. The next launch is released at the start: each of its blocks may then begin, and
+// ask for its first stages, as soon as a multiprocessor has room, instead of all of them only when the
+// slowest block here has asked for its last bytes.
 
 #include "base/checked.h"
 #include "device/convert.cuh"
@@ -143,13 +144,12 @@ __global__ __launch_bounds__(Traits::kThreads,
   float* const sums =
       reinterpret_cast<float*>(shared + Traits::kRingBytes);  // [2][kWarps, kTokens, kSumStride]
 
+  upstream.release_next();
   StreamCursor<Traits> cursor{blockIdx.x / Traits::kCluster};
 #pragma unroll
   for (int s = 0; s < kStages - 1; ++s)
     copy_tile_stage<Traits, kGate>(ring + s * Traits::kStageBytes, call, cursor, lane_k, tile_stages, tiles,
                                    clusters);
-  bool released = cursor.tile >= tiles;
-  if (released) upstream.release_next();
   unsigned char* const table = shared + Traits::kSharedBytes;
   if constexpr (End::kTurns)
     if (end.settled) end.prepare(upstream, table, static_cast<int>(call.tokens));
@@ -185,7 +185,6 @@ __global__ __launch_bounds__(Traits::kThreads,
           w[u][h] = *reinterpret_cast<const uint4*>(a + (u * 2 + h) * Traits::kThreads * 16);
       copy_tile_stage<Traits, kGate>(ring + (slot == 0 ? kStages - 1 : slot - 1) * Traits::kStageBytes, call,
                                      cursor, lane_k, tile_stages, tiles, clusters);
-      if (!released && cursor.tile >= tiles) released = true, upstream.release_next();
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
         const uint32_t first[4] = {w[u][0].x, w[u][1].x, w[u][0].y, w[u][1].y},

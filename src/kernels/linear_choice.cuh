@@ -27,8 +27,11 @@ constexpr int64_t rows_of_pair(int64_t out, int sms) {
   return ceil_div(out, int64_t{sms / 2 * 2}) * 2;
 }
 
-/// Rows of w from which on whole rows at a time are faster than tiles of 16.
-inline constexpr int64_t kLeastWholeRows = 16384;
+/// Rows of w from which on whole rows at a time are faster than tiles of 16. Without a gate tiles are faster
+/// at 28672; whole rows were measured with logits, of 128256.
+constexpr int64_t least_whole_rows(Gate gate) {
+  return gate == Gate::kNone ? 32768 : 16384;
+}
 using WholeRows = GemmRowsTraits<16, 2>;
 
 /// 1 … 8 tokens, x and w of one 16-bit type. `end`: what becomes of the rows.
@@ -36,7 +39,7 @@ template <Gate kGate = Gate::kNone, class T, class Y, class End = RowsEnd>
 Status launch_few_tokens(cudaStream_t stream, const LinearCall<T, T, Y>& call, int sms, const End& end = {}) {
   if constexpr (!End::kTurns)  // of a shorter `in` half of the warps would have nothing
     if (call.in > WholeRows::kWidth / 2 && call.in <= WholeRows::kWidth &&
-        call.out * matrices_of(kGate) >= kLeastWholeRows)
+        call.out * matrices_of(kGate) >= least_whole_rows(kGate))
       return launch_gemm_rows<WholeRows, kGate>(stream, call, sms);
   if (call.in <= 4096)
     return launch_gemm_stream_to<GemmStreamTraits<16, 8, 1, 9, 1, 1>, kGate>(stream, call, sms, end);
@@ -46,13 +49,19 @@ Status launch_few_tokens(cudaStream_t stream, const LinearCall<T, T, Y>& call, i
 }
 inline constexpr int64_t kFewTokensWidth = GemmStreamTraits<16, 14, 1, 8, 2, 1>::kWidth;
 
+/// Rows of w up to which the matrix instruction, which needs no shuffles, adds up one token sooner than
+/// gemv_stream: as far as measured without a gate, and where a launch is short with one.
+constexpr int64_t most_tiles_of_one(Gate gate) {
+  return gate == Gate::kNone ? 28672 : 5120;
+}
+
 /// One token, w of 16 bits, x of 16 or 32.
 template <Gate kGate = Gate::kNone, class W, class X, class Y>
 Status launch_one_token(cudaStream_t stream, const LinearCall<W, X, Y>& call, int sms) {
   const int64_t rows = call.out * matrices_of(kGate);
-  // With few rows a launch is short, and the matrix instruction, which needs no shuffles, adds up sooner.
   if constexpr (std::is_same_v<W, X>)
-    if (call.in <= 4096 && rows <= 5120) return launch_few_tokens<kGate>(stream, call, sms);
+    if (call.in <= 4096 && rows <= most_tiles_of_one(kGate))
+      return launch_few_tokens<kGate>(stream, call, sms);
   // gemv_stream's sums take shared memory by the row: from so many rows on, blocks that come and go are as
   // fast.
   const bool few_rows = rows <= int64_t{sms} * 512;
