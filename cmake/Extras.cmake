@@ -15,7 +15,11 @@ if(NOT RIDGE_SANITIZE)
       set(arguments $<TARGET_FILE:ridge_app>)
     endif()
     add_test(NAME tools.${name} COMMAND ${Python3_EXECUTABLE} -B ${source} ${arguments})
-    set_tests_properties(tools.${name} PROPERTIES LABELS tools TIMEOUT 300)
+    set(label tools)
+    if(name IN_LIST RIDGE_TIMING_TOOLS)
+      set(label tools_timing)
+    endif()
+    set_tests_properties(tools.${name} PROPERTIES LABELS ${label} TIMEOUT 300)
     # Half a minute and more: first, so that none is left alone at the end; what needs the machine file that the
     # other measures, second.
     if(name STREQUAL program_test)
