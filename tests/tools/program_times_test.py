@@ -75,17 +75,19 @@ class Times(Runs):
             self.assertGreater(max(first, later), 0.8 * (first + later), "one of the two is hardly measured here")
 
     def test_rates_of_an_operator_are_its_flops_and_bytes_over_its_time(self):
-        seconds, tokens, out, into = 0.1, 3, 512, 768
-        made, wall, _ = self.timed("bench", "--op", "linear", "--shape", f"{tokens},{out},{into}", "--dtype", "w=f32", "--dtype",
-                                   "x=f32", "--seconds", str(seconds), "--machine", self.machine())
+        tokens, out, into = 3, 512, 768
+        bench = ("bench", "--op", "linear", "--shape", f"{tokens},{out},{into}", "--dtype", "w=f32", "--dtype", "x=f32", "--machine",
+                 self.machine(), "--seconds")
+        _, _, little = self.timed(*bench, "0.001")
+        made, wall, processor = self.timed(*bench, "0.3")
         row, = made["operators"]
         self.assertEqual(row["gflop_s"] * 1e3 * row["us"], self.near(2 * tokens * out * into))
         self.assertEqual(row["gb_s"] * 1e3 * row["us"], self.near(4 * (out * into + tokens * into + tokens * out)))
         self.assertEqual(row["attainment"], self.near(row["limit_us"] / row["us"]))
         self.assertLessEqual(row["us_least"], row["us"])
         self.assertLessEqual(row["us_least"] * row["runs"] / 1e6, wall)
-        # All calls together take the time that was asked for; on a busy machine a few of them took much of it.
-        self.assertGreaterEqual(row["us"] * row["runs"] / 1e6, 0.15 * seconds)
+        # Up to as much again goes to calls that are not timed yet.
+        self.assertGreaterEqual(row["us"] * row["runs"] / 1e6, 0.5 * SHARE * (processor - little))
 
     def near(self, value):
         class Near:
