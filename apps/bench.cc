@@ -72,6 +72,8 @@ Status bench_model(const BenchChoices& o) {
     Json j = {{"pp", prefill.value}, {"pp_range", {prefill.least, prefill.most}}, {"pp_first", prefill.first},
               {"tg", decode.value},  {"tg_range", {decode.least, decode.most}},   {"tg_first", decode.first},
               {"runs", o.runs}};
+    // In their order: one that stands out is seen with its rank.
+    j["pp_runs"] = pp, j["tg_runs"] = tg;
     j["workload"] = workload_json(w), j["tg_workload"] = workload_json(after);
     j["provenance"] = provenance_json(command_line(), o.runs);
     std::printf("%s\n", j.dump().c_str());
@@ -279,12 +281,15 @@ Json operator_row(const AnyOperator& op, const std::vector<int64_t>& shape, cons
   const Cost cost = op.cost(selection, call.args.get());
   // All classes, activations too, were last touched a whole rotation ago.
   const Verdict v = judge(all_far(cost), ceilings, occasion);
+  const auto most = std::max_element(us.begin(), us.end());
   return Json{{"op", op.name()},
               {"shape", shape_text(op.name(), op.case_dims(), shape)},
               {"formats", formats_of(call)},
               {"kernel", op.kernel_name(selection)},
               {"us", occasion.measured_us},
               {"us_least", *std::min_element(us.begin(), us.end())},
+              {"us_most", *most},
+              {"us_most_run", most - us.begin() + 1},
               {"runs", us.size()},
               {"gb_s", double(cost.total_bytes()) / occasion.measured_us / 1e3},
               {"gflop_s", double(cost.total_flops()) / occasion.measured_us / 1e3},

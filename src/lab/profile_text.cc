@@ -237,8 +237,10 @@ std::string profile_json(const Profile& p) {
   j["ttft_us"] = p.ttft_us, j["tpot_us"] = p.tpot_us;
   j["tpot"] = {{"n", p.tpot.us.size()}, {"requests", p.tpot.requests}};
   if (p.tpot.unanswered > 0) j["tpot"]["unanswered"] = p.tpot.unanswered;
-  if (!p.tpot.us.empty())
+  if (!p.tpot.us.empty()) {
     j["tpot"]["mean_us"] = p.tpot.mean_us(), j["tpot"]["p50_us"] = percentile(p.tpot.us, 0.5);
+    j["tpot"]["p99_us"] = p.tpot.p99_is_known() ? Json(percentile(p.tpot.us, 0.99)) : Json();
+  }
   if (p.clock_errors > 0) j["clock_errors"] = p.clock_errors;
   for (const StageSpan& s : p.stages)
     j["stages"].push_back(

@@ -54,11 +54,14 @@ double TokenTimes::mean_us() const {
   return us.empty() ? 0 : std::accumulate(us.begin(), us.end(), 0.0) / static_cast<double>(us.size());
 }
 
+bool TokenTimes::p99_is_known() const {
+  return static_cast<int64_t>(us.size()) >= samples_for_percentile(0.99);
+}
+
 std::string TokenTimes::p99_text() const {
-  const int64_t needed = samples_for_percentile(0.99), n = static_cast<int64_t>(us.size());
   std::string out;
-  if (n < needed)
-    out = text("P99 not estimable (n=", n, ", needs ", needed, ")");
+  if (!p99_is_known())
+    out = text("P99 not estimable (n=", us.size(), ", needs ", samples_for_percentile(0.99), ")");
   else
     print_to(out, "P99 %.2f ms", percentile(us, 0.99) / 1e3);
   return out;

@@ -35,10 +35,11 @@ RequestTimes request_times(const std::vector<StageSpan>& stages, int64_t request
 /// Times per further token, a sample each of the requests that had one. An answer of a single token has none,
 /// and a request that failed before its first is no answer: neither is a 0 among them.
 struct TokenTimes {
-  std::vector<double> us;  // in the order of the requests' first spans
-  int64_t requests = 0;    // with a token
-  int64_t unanswered = 0;  // without: failed before it, or not there yet
-  double mean_us() const;  // 0 of none
+  std::vector<double> us;     // in the order of the requests' first spans
+  int64_t requests = 0;       // with a token
+  int64_t unanswered = 0;     // without: failed before it, or not there yet
+  double mean_us() const;     // 0 of none
+  bool p99_is_known() const;  // there are enough of them
   /// "P99 81.20 ms", or with too few samples "P99 not estimable (n=20, needs 299)".
   std::string p99_text() const;
 };

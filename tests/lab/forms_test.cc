@@ -212,6 +212,7 @@ TEST(Forms, A29_the_mean_of_many_answers_is_not_printed_without_the_tail_or_why_
   };
   EXPECT_NE(last_line().find("TPOT 90.000 ms (n=1000 of 1000), P99 2050.00 ms"), std::string::npos)
       << last_line();
+  EXPECT_DOUBLE_EQ(Json::parse(profile_json(p)).at("tpot").at("p99_us"), 2050e3);
   p.tpot.us.resize(298), p.tpot.requests = 300;
   EXPECT_NE(last_line().find("TPOT 50.000 ms (n=298 of 300), P99 not estimable (n=298, needs 299)"),
             std::string::npos)
@@ -221,6 +222,7 @@ TEST(Forms, A29_the_mean_of_many_answers_is_not_printed_without_the_tail_or_why_
   EXPECT_EQ(tpot.at("requests"), 300);
   EXPECT_DOUBLE_EQ(tpot.at("mean_us"), 50e3);
   EXPECT_DOUBLE_EQ(tpot.at("p50_us"), 50e3);
+  EXPECT_TRUE(tpot.at("p99_us").is_null());
 }
 
 /// Hands steps on with the meter of each call set: so many nanoseconds of each kind.

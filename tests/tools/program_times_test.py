@@ -61,6 +61,8 @@ class Times(Runs):
             least, most = made[rate + "_range"]
             self.assertLessEqual(least, made[rate])
             self.assertLessEqual(made[rate], most)
+            runs = made[rate + "_runs"]  # A32: one that stands out is there with its rank
+            self.assertEqual((len(runs), runs[0], min(runs[1:]), max(runs[1:])), (5, made[rate + "_first"], least, most))
             told += tokens / made[rate + "_first"] + 4 * tokens / most
         self.assertLessEqual(told, wall)
 
@@ -85,6 +87,8 @@ class Times(Runs):
         self.assertEqual(row["gb_s"] * 1e3 * row["us"], self.near(4 * (out * into + tokens * into + tokens * out)))
         self.assertEqual(row["attainment"], self.near(row["limit_us"] / row["us"]))
         self.assertLessEqual(row["us_least"], row["us"])
+        self.assertLessEqual(row["us"], row["us_most"])
+        self.assertIn(row["us_most_run"], range(1, row["runs"] + 1))
         self.assertLessEqual(row["us_least"] * row["runs"] / 1e6, wall)
         # Up to as much again goes to calls that are not timed yet.
         self.assertGreaterEqual(row["us"] * row["runs"] / 1e6, 0.5 * SHARE * (processor - little))
