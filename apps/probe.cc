@@ -115,6 +115,9 @@ Command add_probe(CLI::App& cli) {
   sub->footer(
       "It takes about half a minute on an idle machine. On a busy one repetitions are left out after 40 s,\n"
       "and after 75 s it gives up: the figures are then refused, with 1.\n"
+      "A verb that needs ceilings and finds none measures them; those of a busy machine serve for 15 "
+      "minutes,\n"
+      "beside the machine file as FILE.disturbed.\n"
       "Examples:\n  ridge probe\n  ridge probe --isa scalar -o scalar.json --json");
   return {sub, [o] { return run(*o); }};
 }
@@ -125,10 +128,12 @@ static constexpr std::chrono::minutes kDisturbedServe{15};
 
 static Result<Machine> disturbed_of_late(const std::string& path, Device& device) {
   std::error_code error;
-  const auto written = std::filesystem::last_write_time(path, error);
-  if (error || std::filesystem::file_time_type::clock::now() - written > kDisturbedServe)
-    return not_found(path, ": none of late");
-  return load_machine(path, identity_of(device));
+  const auto age =
+      std::filesystem::file_time_type::clock::now() - std::filesystem::last_write_time(path, error);
+  if (error || age > kDisturbedServe || age < -kDisturbedServe) return not_found(path, ": none of late");
+  RIDGE_ASSIGN(Machine m, load_machine(path, identity_of(device)));
+  RIDGE_TRY(check_ceilings(m, device, path));
+  return m;
 }
 
 /// Measures `device` and keeps the figures in `file`, or beside it where other work disturbed them.
@@ -137,11 +142,12 @@ static Result<Machine> measured_now(const std::string& file, const std::string& 
   probe.isa = device.target().isa, probe.threads = device.host_threads();
   RIDGE_ASSIGN(Machine m, probe_device(device, probe));
   if (file.empty()) return m;
-  const bool idle = disturbed(m).empty();
-  RIDGE_TRY(save_machine(idle ? file : beside, m));
-  if (!idle)
+  if (disturbed(m).empty()) {
+    RIDGE_TRY(save_machine(file, m));
+  } else if (save_machine(beside, m).ok()) {
     say(text("figures of a busy machine serve for ", kDisturbedServe.count(),
              " minutes only; 'ridge probe' on an idle one keeps them, 'ridge probe --busy' on any"));
+  }
   return m;
 }
 

@@ -20,14 +20,14 @@ if(NOT RIDGE_SANITIZE)
       set(label tools_timing)
     endif()
     set_tests_properties(tools.${name} PROPERTIES LABELS ${label} TIMEOUT 300)
-    # Half a minute and more: first, so that none is left alone at the end; what needs the machine file that the
-    # other measures, second.
-    if(name STREQUAL program_test)
-      set_tests_properties(tools.${name} PROPERTIES COST 100)
-    elseif(name STREQUAL program_bench_test)
-      set_tests_properties(tools.${name} PROPERTIES COST 90)
+    # Half a minute: soon, so that none is left alone at the end.
+    if(name MATCHES "^program_")
+      set_tests_properties(tools.${name} PROPERTIES COST 90 FIXTURES_REQUIRED machine_file)
     endif()
   endforeach()
+  add_test(NAME tools.machine_file COMMAND ${Python3_EXECUTABLE} -B tests/tools/machine_file.py $<TARGET_FILE:ridge_app>
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(tools.machine_file PROPERTIES LABELS tools_timing TIMEOUT 300 COST 100 FIXTURES_SETUP machine_file)
 endif()
 # Programs that must not compile: each does with MISUSE undefined, and with it stops at the message that it names.
 file(GLOB misuses CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/must_not_compile/*.cc)

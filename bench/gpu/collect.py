@@ -1,7 +1,8 @@
 """Rows of the scoreboard from rows.json files of gpu_bench: collect.py rows.json [...]
 
 Writes bench/results/DEVICE/ROW.json of this checkout, which must be the one that was measured. Of our shapes the fastest
-is the row's value; `tried` has the others' medians. Rows that targets.json does not name are left out."""
+is the row's value; `tried` has the others' medians. Linears of prompts, which have no target, are kept together in
+bench/results/DEVICE/prompts.json; other rows that targets.json does not name are left out."""
 import json
 import pathlib
 import re
@@ -38,13 +39,28 @@ def result_of(row, target):
     return result
 
 
+def prompts_of(measured):
+    """Of linears of prompts: microseconds of each contender, TFLOP/s of ours and of the peer are flops over them."""
+    first = measured[0]
+    about = {key: first[key] for key in ("date", "commit", "device", "driver", "cuda")}
+    kept = [{key: row[key] for key in ("row", "condition", "flops", "bytes", "input_sets", "clocks_before", "clocks_after")} |
+            {"us": {c["name"]: c["us"] for c in row["contenders"]}, "us_quartiles": {c["name"]: c["us_quartiles"] for c in row["contenders"]},
+             "runs": row["contenders"][0]["replays"]} for row in measured]
+    return {"rows": kept, "provenance": about | {"command": "bench/gpu/run.sh: " + first["command"]}}
+
+
 def main():
     _, targets = rows.load_targets()
     by_id = {t["id"]: t for t in targets}
     for source in sys.argv[1:]:
-        for row in json.loads(pathlib.Path(source).read_text(encoding="utf-8")):
+        measured = json.loads(pathlib.Path(source).read_text(encoding="utf-8"))
+        for row in measured:
             if row["row"] in by_id:
                 print(rows.write_row(result_of(row, by_id[row["row"]])).name)
+        if prompts := [row for row in measured if row["row"].startswith("prompt-")]:
+            path = rows.ROOT / "bench" / "results" / rows.folder_name(prompts[0]["device"]) / "prompts.json"
+            path.write_text(json.dumps(prompts_of(prompts), indent=1) + "\n", encoding="utf-8")
+            print(path.name)
 
 
 if __name__ == "__main__":

@@ -204,7 +204,7 @@ Result<Score> read_score(const std::string& path) {
 std::string score_text(const Score& s) {
   return text("score: ", s.held, " held, ", s.refuted, " refuted, ", s.undecided,
               " without decision; sign right in ", s.sign_right, " of ", s.held + s.refuted - s.sign_open,
-              " decided whose prediction had one",
+              " decided that were predicted with one",
               s.unreadable > 0 ? text("; ", s.unreadable, " lines unreadable") : "");
 }
 

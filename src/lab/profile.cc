@@ -253,6 +253,7 @@ Profile Profiler::finish(const Machine& machine, int threads) {
       if (r.verdict.bound == Bound::kFarMemory && r.verdict.attainment > 1 && r.occasion.far_read_rate > 0 &&
           r.occasion.far_read_rate < out.drift.file) {
         r.occasion.far_read_rate = std::min(out.drift.file, r.occasion.far_read_rate * r.verdict.attainment);
+        r.beat_the_reading = true;
         r.verdict = judge(r.cost, now, r.occasion);
       }
     }

@@ -32,6 +32,7 @@ struct ProfileRow {
   double time_us = 0;
   Cost cost;  // of all calls
   Occasion occasion;
+  bool beat_the_reading = false;  // of memory: its own rate stands for it, up to the machine file's
   Verdict verdict;
   std::vector<KernelLaunch> launches = {};  // of one call; empty on devices that tell none
 };

@@ -32,6 +32,7 @@ Json row_json(const ProfileRow& r) {
   j["limit_us"] = r.verdict.limit_us, j["bound"] = bound_name(r.verdict.bound),
   j["attainment"] = r.verdict.attainment;
   if (r.occasion.kernel_us > 0) j["kernel_us"] = r.occasion.kernel_us;
+  if (r.beat_the_reading) j["read_gbs"] = r.occasion.far_read_rate / 1e9;
   if (r.verdict.defect) j["defect"] = defect_text(r.verdict);
   for (int l = 0; l < kLosses; ++l)
     j["loss_us"][loss_name(static_cast<Loss>(l))] = r.verdict.loss_us[static_cast<size_t>(l)];

@@ -10,7 +10,8 @@
 namespace ridge {
 
 /// "linear q4_k": the operator, and the format of the weights or cache that it reads, which sets apart rows
-/// of one shape. Of a cache in two formats both; activations in 8 bits only where nothing else has a format.
+/// of one shape. Of a cache in two formats both; 8 bits, which activations have as well, only where nothing
+/// else has a format.
 std::string row_name(const ProfileRow& row);
 
 /// Where the rest of a row's time went, as shares of it: what is unexplained first, of either sign, where it

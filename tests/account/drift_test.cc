@@ -105,6 +105,22 @@ TEST(Drift, a_reading_that_a_row_beats_is_no_ceiling_of_that_row) {
   EXPECT_GT(rows, 0);
 }
 
+TEST(Drift, a_row_above_the_machine_files_rate_is_a_defect_whatever_was_read) {
+  constexpr double kSlow = 1e5;  // bytes a second, which every row of the tiny model beats
+  const Profile p = profile_with(reader_of(kSlow / 2), nullptr, flat_machine(kSlow, 1e17));
+  int64_t rows = 0;
+  for (const ProfilePhase& phase : p.phases)
+    for (const ProfileRow& r : phase.rows) {
+      if (r.verdict.bound != Bound::kFarMemory) continue;
+      ++rows;
+      EXPECT_TRUE(r.beat_the_reading) << r.op;
+      EXPECT_EQ(r.occasion.far_read_rate, kSlow) << r.op;
+      EXPECT_TRUE(r.verdict.defect) << r.op;
+    }
+  EXPECT_GT(rows, 0);
+  EXPECT_NE(profile_json(p).find("\"read_gbs\": 0.0001,"), std::string::npos);
+}
+
 TEST(Drift, a_processor_that_computes_at_half_doubles_its_limits_and_says_so) {
   const auto computing = [](double flops) {
     return [=, plain = reader_of(kFileRate)](const StepPlan& plan) {

@@ -15,6 +15,16 @@ TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}as
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 
 
+def machine_file():
+    """A machine file, measured once for all tests of this program: it takes half a minute."""
+    path = RIDGE + ".machine.json"
+    with open(RIDGE + ".machine.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.path.exists(path) or os.path.getmtime(path) < os.path.getmtime(RIDGE):
+            subprocess.run([RIDGE, "probe", "--busy", "-o", path], check=True, stdout=subprocess.DEVNULL, timeout=100)
+    return path
+
+
 class Runs(unittest.TestCase):
     """With a model of random weights in a folder of its own."""
 
@@ -33,13 +43,7 @@ class Runs(unittest.TestCase):
         return path
 
     def machine(self):
-        """A machine file, measured once for all tests of this program: it takes half a minute."""
-        path = RIDGE + ".machine.json"
-        with open(RIDGE + ".machine.lock", "w", encoding="utf-8") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not os.path.exists(path) or os.path.getmtime(path) < os.path.getmtime(RIDGE):
-                self.ends(DONE, "", "probe", "--busy", "-o", path)
-        return path
+        return machine_file()
 
     @classmethod
     def tearDownClass(cls):

@@ -110,10 +110,15 @@ class Bench(Runs):
             command = ("profile", self.model, "--prompt-tokens", "8", "--output-tokens", "2")
             run = self.ends(DONE, "not idle", *command, env=env)
             self.assertNotIn("measuring", run.stderr)
-            os.utime(path, (0, 0))
-            with subprocess.Popen([RIDGE, *command], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as child:
-                self.assertIn("measuring this machine first", child.stderr.readline())
-                child.kill()
+            machine["by_threads"] = [c for c in machine["by_threads"] if c["threads"] == 1]
+            for threads, age in (("1", 3600), ("2", 0)):  # too old; of one thread alone
+                with open(path, "w", encoding="utf-8") as file:
+                    json.dump(machine, file)
+                os.utime(path, (time.time() - age,) * 2)
+                with subprocess.Popen([RIDGE, *command, "-t", threads], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                      text=True) as child:
+                    self.assertIn("measuring this machine first", child.stderr.readline())
+                    child.kill()
 
     def test_what_is_refused_is_refused_before_the_machine_is_measured(self):
         with tempfile.TemporaryDirectory() as cache:

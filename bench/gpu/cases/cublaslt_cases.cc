@@ -243,7 +243,8 @@ void workspace_at_any_address(Bench& bench) {
   bench.expect(kernel_of(a) == "cublaslt", text("the kernel is ", kernel_of(a)));
   const auto selected = registered<LinearArgs>().select({"cuda", Isa::none}, &a);
   bench.must(selected.status());
-  if (selected.ok() && selected->workspace_bytes == 0) std::printf("     it takes no workspace here\n");
+  bench.expect(selected.ok() && selected->workspace_bytes > 0,
+               "the library takes no workspace for this: nothing is shown, take another shape");
   bench.run([&](CudaStream& s) { return linear(s, a); });
   const std::vector<float> aligned = bench.floats(a.y);
   a.y = bench.output(kF32, {tokens, out});
@@ -275,7 +276,7 @@ void gated_by_slices(Bench& bench) {
     bench.expect_near(got[i], want[i], 1e-3 + 0x1p-7 * std::fabs(want[i]), text("element ", i));
 }
 
-/// 0.48 TFLOP in 300 us would be twice what the chip can do: a stamp that waited for the products is nearer.
+/// 0.48 TFLOP in 300 us would be more than the chip can do: a stamp that waited for the products is nearer.
 void its_time_is_all_of_it(Bench& bench) {
   if (!is_here()) return;
   const int64_t tokens = 2048, inner = 14336, in = 4096;
@@ -298,6 +299,7 @@ void its_time_is_all_of_it(Bench& bench) {
   });
   std::vector<int64_t> stamps;
   bench.must(bench.stream().read_stamps(&stamps));
+  bench.expect(stamps.size() == 3, text(stamps.size(), " stamps of 3"));
   for (size_t i = 0; i + 1 < stamps.size(); ++i) {
     const auto us = static_cast<double>(stamps[i + 1] - stamps[i]) / 1e3;
     bench.expect(us > 300, text("the call took ", us, " us by its stamps"));
