@@ -1,8 +1,8 @@
 """Rows of the scoreboard from rows.json files of gpu_bench: collect.py rows.json [...]
 
 Writes bench/results/DEVICE/ROW.json of this checkout, which must be the one that was measured. Of our shapes the fastest
-is the row's value; `tried` has the others' medians. Linears of prompts, which have no target, are kept together in
-bench/results/DEVICE/prompts.json; other rows that targets.json does not name are left out."""
+is the row's value; `tried` has the others' medians. Linears and attention of prompts, which have no target,
+are kept together in bench/results/DEVICE/prompts.json and prefill.json; other rows that targets.json does not name are left out."""
 import json
 import pathlib
 import re
@@ -40,7 +40,7 @@ def result_of(row, target):
 
 
 def prompts_of(measured):
-    """Of linears of prompts: microseconds of each contender, TFLOP/s of ours and of the peer are flops over them."""
+    """Of linears or attention of prompts: microseconds of each contender, TFLOP/s of ours and of the peer are flops over them."""
     first = measured[0]
     about = {key: first[key] for key in ("date", "commit", "device", "driver", "cuda")}
     kept = [{key: row[key] for key in ("row", "condition", "flops", "bytes", "input_sets", "clocks_before", "clocks_after")} |
@@ -57,10 +57,11 @@ def main():
         for row in measured:
             if row["row"] in by_id:
                 print(rows.write_row(result_of(row, by_id[row["row"]])).name)
-        if prompts := [row for row in measured if row["row"].startswith("prompt-")]:
-            path = rows.ROOT / "bench" / "results" / rows.folder_name(prompts[0]["device"]) / "prompts.json"
-            path.write_text(json.dumps(prompts_of(prompts), indent=1) + "\n", encoding="utf-8")
-            print(path.name)
+        for start, name in (("prompt-", "prompts.json"), ("prefill-", "prefill.json")):
+            if kept := [row for row in measured if row["row"].startswith(start)]:
+                path = rows.ROOT / "bench" / "results" / rows.folder_name(kept[0]["device"]) / name
+                path.write_text(json.dumps(prompts_of(kept), indent=1) + "\n", encoding="utf-8")
+                print(path.name)
 
 
 if __name__ == "__main__":

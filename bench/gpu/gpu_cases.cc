@@ -18,9 +18,10 @@ int main(int argc, char** argv) {
   const bool small = argc > 1 && std::strcmp(argv[1], "small") == 0;
   const int first_id = small ? 2 : 1;
   int failed = 0, ran = 0;
-  for (const auto& list : {cases::linear_cases(), cases::cublaslt_cases(), cases::attention_cases(),
-                           cases::row_cases(), cases::sample_cases(), cases::chain_cases(),
-                           cases::thread_cases(), cases::bench_cases(), cases::checked_cases()})
+  for (const auto& list :
+       {cases::linear_cases(), cases::cublaslt_cases(), cases::attention_cases(), cases::prefill_cases(),
+        cases::row_cases(), cases::sample_cases(), cases::chain_cases(), cases::thread_cases(),
+        cases::bench_cases(), cases::checked_cases()})
     for (const cases::DeviceCase& one : list) {
       bool wanted = argc <= first_id;
       for (int i = first_id; i < argc; ++i) wanted = wanted || std::strcmp(argv[i], one.id) == 0;

@@ -118,10 +118,12 @@ void run_ceiling(Session& session);
 void check_vocabulary(Session& session);
 void check_linear(Session& session);
 void check_attention(Session& session);
+void check_prefill(Session& session);
 void check_rows(Session& session);
 void bench_linear(Session& session, LinearPeer& cublas, bool sweep);
 void bench_prompts(Session& session);
 void bench_attention(Session& session, bool sweep);
+void bench_prefill(Session& session);
 void bench_rows(Session& session, bool sweep);
 void bench_packed(Session& session, bool sweep);
 

@@ -1,5 +1,5 @@
-// gpu_bench OUT_FOLDER COMMIT [check|ceiling|linear|attention|rows|packed|sweep ...]: device checks and
-// figures (README.md).
+// gpu_bench OUT_FOLDER COMMIT [check|ceiling|linear|attention|prefill|rows|packed|sweep ...]: device
+// checks and figures (README.md).
 
 #include <cstdio>
 #include <set>
@@ -11,8 +11,8 @@ int main(int argc, char** argv) {
   using namespace ridge::bench;
   if (argc < 3) {
     std::fprintf(stderr,
-                 "usage: gpu_bench OUT_FOLDER COMMIT [check] [ceiling] [linear] [attention] [rows] [packed] "
-                 "[sweep]\n");
+                 "usage: gpu_bench OUT_FOLDER COMMIT [check] [ceiling] [linear] [attention] [prefill] [rows] "
+                 "[packed] [sweep]\n");
     return 2;
   }
   std::set<std::string> what;
@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
       check_linear(session);
       check_rows(session);
       check_attention(session);
+      check_prefill(session);
     }
     if (what.count("ceiling") || what.count("linear") || what.count("attention") || what.count("packed"))
       run_ceiling(session);
@@ -37,6 +38,7 @@ int main(int argc, char** argv) {
       bench_prompts(session);
     }
     if (what.count("attention")) bench_attention(session, sweep);
+    if (what.count("prefill")) bench_prefill(session);
     if (what.count("rows")) bench_rows(session, sweep);
     if (what.count("packed")) bench_packed(session, sweep);
     failures = session.failures();

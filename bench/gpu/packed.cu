@@ -1,12 +1,10 @@
-// Quantized linear from rows16, f32 activations, and exact attention in f32: times, and the share of the read
-// ceiling.
+// Quantized linear from rows16, f32 activations: times, and the share of the read ceiling.
 
 #include "harness.h"
 
 #include <algorithm>
 
 #include "base/text.h"
-#include "kernels/attention_tiles.cuh"
 #include "kernels/linear_terms_call.cuh"
 #include "kernels/rows16/rows16.h"
 
@@ -44,54 +42,6 @@ void bench_shape(Session& session, int64_t out, int64_t in, int64_t tokens, int 
   session.measure(condition, {{text("linear_terms, ", parts, " parts"), run, true}});
 }
 
-/// Prefill of one sequence after `past` keys, f32 pages of 16.
-void bench_prefill(Session& session, int64_t tokens, int64_t past, int64_t heads, int64_t kv_heads,
-                   DType dtype) {
-  constexpr int64_t kHeadDim = 64, kPage = 16;
-  const int64_t keys = past + tokens, pages = ceil_div(keys, kPage),
-                elements = pages * kv_heads * kPage * kHeadDim;
-  const DeviceBlock k(elements * 4), v(elements * 4), q(tokens * heads * kHeadDim * 4),
-      o(tokens * heads * kHeadDim * 4);
-  fill_field(q.as<float>(), tokens * heads * kHeadDim, 1);
-  if (dtype == kF32)
-    fill_field(k.as<float>(), elements, 2), fill_field(v.as<float>(), elements, 3);
-  else
-    fill_field(k.as<bf16>(), elements, 2), fill_field(v.as<bf16>(), elements, 3);
-  std::vector<int32_t> table(static_cast<size_t>(pages));
-  for (int64_t p = 0; p < pages; ++p) table[static_cast<size_t>(p)] = static_cast<int32_t>(p * 7 % pages);
-  const int64_t starts[3] = {0, tokens, keys};
-  const DeviceBlock device_table(pages * 4), numbers(24);
-  must(cudaMemcpy(device_table.data, table.data(), static_cast<size_t>(pages) * 4, cudaMemcpyHostToDevice),
-       "copy");
-  must(cudaMemcpy(numbers.data, starts, 24, cudaMemcpyHostToDevice), "copy");
-  cuda::AttentionTilesCall c;
-  c.o = o.as<float>(), c.q = q.as<const float>(), c.page_table = device_table.as<const int32_t>();
-  c.query_start = numbers.as<const int64_t>(), c.lengths = numbers.as<const int64_t>() + 2,
-  c.start_stride = 1;
-  for (cuda::PagedSide* side : {&c.k, &c.v}) {
-    side->pages = side == &c.k ? k.data : v.data, side->dtype = dtype, side->vectors = true;
-    side->page_stride = kv_heads * kPage * kHeadDim, side->head_stride = kPage * kHeadDim,
-    side->slot_stride = kHeadDim;
-  }
-  c.rows = tokens, c.heads = heads, c.kv_heads = kv_heads, c.ratio = heads / kv_heads, c.head_dim = kHeadDim,
-  c.sequences = 1;
-  c.pages = pages, c.page_size = kPage, c.max_pages = pages, c.table_stride = pages, c.length_stride = 1;
-  c.q_stride = c.o_stride = heads * kHeadDim, c.q_head_stride = c.o_head_stride = kHeadDim, c.scale = 0.125f;
-  using Traits = cuda::TileTraits<64, 64, 64, 256>;
-  const dim3 grid(static_cast<unsigned>(ceil_div(tokens * c.ratio, int64_t{64}) + 1),
-                  static_cast<unsigned>(kv_heads), 1);
-  const auto run = [&](cudaStream_t stream, int) {
-    must(cuda::launch_attention_tiles<Traits>(stream, c, grid));
-  };
-  Condition condition;
-  condition.row = text("prefill-", dtype_name(dtype), "-", tokens, "-after-", past);
-  condition.text = text(tokens, " tokens after ", past, ", ", heads, "/", kv_heads, " heads of 64, ",
-                        dtype_name(dtype), " pages");
-  condition.flops = 4.0 * static_cast<double>(heads * kHeadDim) *
-                    (static_cast<double>(past) * tokens + tokens * (tokens + 1) / 2.0);
-  session.measure(condition, {{"attention_tiles", run, true}});
-}
-
 }  // namespace
 
 void bench_packed(Session& session, bool) {
@@ -111,10 +61,6 @@ void bench_packed(Session& session, bool) {
     bench_shape<kQ4_1>(session, 1536, 576, tokens, 16);
     bench_shape<kQ4_1>(session, 4096, 4096, tokens, 16);
   }
-  bench_prefill(session, 512, 0, 9, 3, kF32);
-  bench_prefill(session, 512, 0, 9, 3, kBF16);
-  bench_prefill(session, 2048, 0, 9, 3, kF32);
-  bench_prefill(session, 64, 8192, 9, 3, kF32);
 }
 
 }  // namespace ridge::bench

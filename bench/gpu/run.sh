@@ -24,7 +24,7 @@ if [ -x "$checked/gpu_cases" ]; then
 fi
 "$build/gpu_bench" "$out" "$commit" check > "$out/check.log" 2>&1 || failed=1
 tail -n 1 "$out/check.log"
-for part in rows linear attention packed; do
+for part in rows linear attention prefill packed; do
   mkdir -p "$out/$part"
   "$build/gpu_bench" "$out/$part" "$commit" "$part" > "$out/$part.log" 2>&1 || failed=1
   cat "$out/$part.log"

@@ -49,6 +49,14 @@ __device__ __forceinline__ uint32_t pack2(float a, float b) {
   return v;
 }
 
+/// Two values as two terms of T: the first rounds them, the second rounds what that left.
+template <class T>
+__device__ __forceinline__ void split_terms(float a, float b, uint32_t& first, uint32_t& second) {
+  first = pack2<T>(a, b);
+  const float2 rounded = unpack2<T>(first);
+  second = pack2<T>(a - rounded.x, b - rounded.y);
+}
+
 /// Elements of a 16-byte vector of T.
 template <class T>
 inline constexpr int kVector = 16 / static_cast<int>(sizeof(T));

@@ -28,6 +28,13 @@ __device__ __forceinline__ uint64_t matrix_descriptor(uint32_t shared) {
   constexpr uint64_t kLeading = 1, kStrideOf8Rows = 1024 >> 4, kSwizzle128 = 1;
   return uint64_t{(shared & 0x3ffff) >> 4} | kLeading << 16 | kStrideOf8Rows << 32 | kSwizzle128 << 62;
 }
+/// The other way round, k outermost, as b of wgmma_values: rows are k, 64 columns of b to a panel of the form
+/// above, panels `panel_bytes` apart. A step of 16 along k adds 2048 bytes to `shared`.
+__device__ __forceinline__ uint64_t panels_descriptor(uint32_t shared, uint32_t panel_bytes) {
+  constexpr uint64_t kStrideOf8Rows = 1024 >> 4, kSwizzle128 = 1;
+  return uint64_t{(shared & 0x3ffff) >> 4} | uint64_t{panel_bytes >> 4} << 16 | kStrideOf8Rows << 32 |
+         kSwizzle128 << 62;
+}
 /// Byte offset of 16-byte place `place` of `row` in such an operand.
 __device__ __forceinline__ uint32_t swizzle_128(int row, int place) {
   return row * 128 + ((place ^ (row & 7)) * 16);
@@ -47,6 +54,40 @@ __device__ __forceinline__ void wgmma_m64n32k16(float (&d)[16], uint64_t a, uint
     ptx::wgmma_m64n32k16_bf16(d, a, b);
   else
     ptx::wgmma_m64n32k16_f16(d, a, b);
+}
+
+/// d (+)= a · bᵀ, 64 x n.
+template <class T, bool kAdd, int n>
+__device__ __forceinline__ void wgmma_scores(float (&d)[n], uint64_t a, uint64_t b) {
+  static_assert(n == 32 || n == 64, "64 or 128 columns");
+  if constexpr (kDTypeOf<T> == kBF16) {
+    if constexpr (n == 32)
+      kAdd ? ptx::wgmma_m64n64k16_bf16(d, a, b) : ptx::wgmma_set_m64n64k16_bf16(d, a, b);
+    else
+      kAdd ? ptx::wgmma_m64n128k16_bf16(d, a, b) : ptx::wgmma_set_m64n128k16_bf16(d, a, b);
+  } else {
+    if constexpr (n == 32)
+      kAdd ? ptx::wgmma_m64n64k16_f16(d, a, b) : ptx::wgmma_set_m64n64k16_f16(d, a, b);
+    else
+      kAdd ? ptx::wgmma_m64n128k16_f16(d, a, b) : ptx::wgmma_set_m64n128k16_f16(d, a, b);
+  }
+}
+
+/// d += a · b, 64 x 2n, a in registers, b by panels_descriptor().
+template <class T, int n>
+__device__ __forceinline__ void wgmma_values(float (&d)[n], const uint32_t (&a)[4], uint64_t b) {
+  static_assert(n == 32 || n == 64 || n == 96 || n == 128, "64, 128, 192 or 256 columns");
+  if constexpr (kDTypeOf<T> == kBF16) {
+    if constexpr (n == 32) ptx::wgmma_registers_m64n64k16_bf16(d, a, b);
+    if constexpr (n == 64) ptx::wgmma_registers_m64n128k16_bf16(d, a, b);
+    if constexpr (n == 96) ptx::wgmma_registers_m64n192k16_bf16(d, a, b);
+    if constexpr (n == 128) ptx::wgmma_registers_m64n256k16_bf16(d, a, b);
+  } else {
+    if constexpr (n == 32) ptx::wgmma_registers_m64n64k16_f16(d, a, b);
+    if constexpr (n == 64) ptx::wgmma_registers_m64n128k16_f16(d, a, b);
+    if constexpr (n == 96) ptx::wgmma_registers_m64n192k16_f16(d, a, b);
+    if constexpr (n == 128) ptx::wgmma_registers_m64n256k16_f16(d, a, b);
+  }
 }
 
 }  // namespace ridge::device

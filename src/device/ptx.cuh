@@ -111,6 +111,16 @@ __device__ __forceinline__ void copy_box(uint32_t shared, const void* map, int32
       : "memory");
 }
 
+/// copy_box of a four-dimensional map.
+__device__ __forceinline__ void copy_box(uint32_t shared, const void* map, const int32_t (&at)[4],
+                                         uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, "
+      "%4, "
+      "%5}], [%6];" ::"r"(shared),
+      "l"(map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(barrier)
+      : "memory");
+}
 /// copy_box of a five-dimensional map.
 __device__ __forceinline__ void copy_box(uint32_t shared, const void* map, const int32_t (&at)[5],
                                          uint32_t barrier) {
@@ -169,6 +179,9 @@ __device__ __forceinline__ void wgmma_wait() {
 __device__ __forceinline__ void keep_here(float& v) {
   asm volatile("" : "+f"(v)::"memory");
 }
+__device__ __forceinline__ void keep_here(uint32_t& v) {
+  asm volatile("" : "+r"(v)::"memory");
+}
 /// Makes shared memory written by this thread's ordinary and cp.async stores visible to wgmma and the copy
 /// engine.
 __device__ __forceinline__ void fence_proxy_async() {
@@ -193,10 +206,30 @@ __device__ __forceinline__ void grid_launch_dependents() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
+/// Gives registers back, down to kMost a thread, or waits for as many: by a whole warpgroup (setmaxnreg).
+template <int kMost>
+__device__ __forceinline__ void give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kMost));
+}
+template <int kMost>
+__device__ __forceinline__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kMost));
+}
+
 /// A barrier of the first `threads` threads of a block to come to it, whole warps; `id` 1 … 15, 0 being
 /// __syncthreads().
 __device__ __forceinline__ void sync_some(uint32_t id, uint32_t threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+/// sync_some that says whether `value` was true in any of them.
+__device__ __forceinline__ bool sync_some_any(uint32_t id, uint32_t threads, bool value) {
+  uint32_t any;
+  asm volatile(
+      "{ .reg .pred p, q; setp.ne.u32 p, %3, 0; bar.red.or.pred q, %1, %2, p; selp.u32 %0, 1, 0, q; }"
+      : "=r"(any)
+      : "r"(id), "r"(threads), "r"(uint32_t{value})
+      : "memory");
+  return any != 0;
 }
 
 /// Adds, with this thread's earlier writes released and later reads acquired at the scope of the GPU.

@@ -74,11 +74,18 @@ __device__ __forceinline__ void copy_key_boxes(uint32_t place, const KeyMaps& ma
   device::ptx::copy_box(place + Traits::kStageKeys * Traits::kStride * 2, &maps.v, at, full);
 }
 
-/// Makes V of the keys from `live` on zeros: nobody wrote them, and a weight of 0 times NaN would be NaN.
+/// Makes V zeros outside of keys [begin, end) of a stage, which the query does not see: a weight of 0 times
+/// what lies there, which nobody may have written, need not be 0.
 template <class Traits>
-__device__ __forceinline__ void clear_values(unsigned char* values, int32_t live) {
-  for (int i = threadIdx.x & 31; i < Traits::kStageKeys * Traits::kHeadDim / 8; i += 32)
-    if (i / 8 % Traits::kStageKeys >= live) reinterpret_cast<uint4*>(values)[i] = uint4{};
+__device__ __forceinline__ void clear_values(unsigned char* values, int32_t begin, int32_t end) {
+  constexpr int kVectors = Traits::kHeadDim / 8;
+  for (int i = threadIdx.x & 31; i < Traits::kStageKeys * kVectors; i += 32) {
+    const int key = Traits::kBoxes ? i / 8 % Traits::kStageKeys : i / kVectors;
+    if (key >= begin && key < end) continue;
+    reinterpret_cast<uint4*>(values)[Traits::kBoxes ? i : key * (Traits::kStride / 8) + i % kVectors] =
+        uint4{};
+  }
+  device::ptx::fence_proxy_async();  // before the copy engine fills the place again
   __syncwarp();
 }
 

@@ -70,14 +70,6 @@ __device__ __forceinline__ void copy_keys(uint32_t stage, const AttentionDecodeC
 template <class T, class Io>
 inline constexpr bool kTwoTerms = sizeof(Io) > sizeof(T);
 
-/// Two values as two terms of T: the first rounds them, the second rounds what that left.
-template <class T>
-__device__ __forceinline__ void split_terms(float a, float b, uint32_t& first, uint32_t& second) {
-  first = device::pack2<T>(a, b);
-  const float2 rounded = device::unpack2<T>(first);
-  second = device::pack2<T>(a - rounded.x, b - rounded.y);
-}
-
 /// s = factor * cap * tanh(s / cap).
 __device__ __forceinline__ void cap_scores(float (&s)[2][4], float cap, float factor) {
 #pragma unroll
@@ -178,7 +170,7 @@ __device__ __forceinline__ void take_keys(DecodeState<Traits>& state, float (&s)
 #pragma unroll
   for (int n = 0; n < 2; ++n) {
     if constexpr (kTwoTerms<T, Io>) {
-      split_terms<T>(s[n][0], s[n][1], p[2 * n], p[2 * n + 1]);
+      device::split_terms<T>(s[n][0], s[n][1], p[2 * n], p[2 * n + 1]);
     } else {
       p[2 * n] = device::pack2<T>(s[n][0], s[n][1]);
       if constexpr (Traits::kRows == 16) p[2 * n + 1] = device::pack2<T>(s[n][2], s[n][3]);
@@ -215,7 +207,7 @@ __device__ __forceinline__ void load_queries(uint32_t (&q)[Traits::kHeadDim / 16
         q[d][j] = row < live ? *reinterpret_cast<const uint32_t*>(at) : 0;
       } else if ((j & 1) == 0) {
         const float2 two = row < live ? *reinterpret_cast<const float2*>(at) : float2{};
-        split_terms<T>(two.x, two.y, q[d][j], q[d][j + 1]);
+        device::split_terms<T>(two.x, two.y, q[d][j], q[d][j + 1]);
       }
     }
 }
@@ -288,10 +280,11 @@ __global__ __launch_bounds__(Traits::kThreads, Traits::kBlocksPerSm) void attent
       copy(stage == 0 ? Traits::kStages - 1 : stage - 1, key + kAhead, next_offset);
       next_offset = locate(key + kAhead + Traits::kTileKeys);
       const uint32_t place = ring + stage * Traits::kStageBytes;
-      if (Traits::kBoxes && key + Traits::kStageKeys > last)
+      // What cp.async brings of keys past the end are zeros.
+      if ((Traits::kBoxes && key + Traits::kStageKeys > last) || key < piece.begin_key)
         clear_values<Traits>(
             shared + (place - device::ptx::shared_address(shared)) + Traits::kStageKeys * Traits::kStride * 2,
-            last - key);
+            piece.begin_key - key, last - key);
       float s[2][4];
       score_keys<Traits>(s, q, place, call, key, piece.begin_key, last);
       take_keys<Traits, T, Io>(state, s, place);

@@ -141,7 +141,7 @@ __global__ __launch_bounds__(Traits::kThreads) void attention_tiles(device::Upst
   const int head_dim = static_cast<int>(call.head_dim);
   upstream.release_next();
   const auto waited = upstream.wait();
-  const TileRows rows = find_rows<Traits>(call, upstream, waited);
+  const TileRows rows = find_rows<Traits>(call, upstream, waited, blockIdx.x, blockIdx.y);
   if (rows.sequence < 0) return;
   load_rows<Traits>(q, call, call.q.after(waited), rows);
   // The dot products read columns up to the next multiple of 4.

@@ -85,20 +85,18 @@ __device__ __forceinline__ RowRange query_rows(const AttentionTilesCall& call, d
 }
 
 /// Decode: blockIdx.z is the sequence, blockIdx.y the KV head and tile of its heads, blockIdx.x the split.
-/// Prefill: blockIdx.y is the KV head, blockIdx.x counts the tiles of all sequences, found by a warp's scan
-/// over their chunks.
+/// Prefill: `tile` of those of all sequences, found by a warp's scan over their chunks.
 template <class Traits>
 __device__ __forceinline__ TileRows find_rows(const AttentionTilesCall& call, device::Checks checks,
-                                              device::Waited waited) {
+                                              device::Waited waited, int64_t tile, int64_t kv_head) {
   TileRows rows;
-  int64_t tile = 0;
   if (call.query_start.after(waited) == nullptr) {
     const int64_t tiles = ceil_div(call.ratio, int64_t{Traits::kRows});
     rows.sequence = blockIdx.z, rows.kv_head = blockIdx.y / tiles, tile = blockIdx.y % tiles;
   } else {
-    rows.kv_head = blockIdx.y;
+    rows.kv_head = kv_head;
     const int lane = threadIdx.x & 31;
-    int64_t left = blockIdx.x;  // tiles before the wanted one
+    int64_t left = tile;  // tiles before the wanted one
     for (int64_t base = 0; base < call.sequences && rows.sequence < 0; base += 32) {
       int64_t mine = 0;
       if (base + lane < call.sequences) {

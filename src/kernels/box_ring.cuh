@@ -7,7 +7,6 @@
 
 #include "device/convert.cuh"
 #include "device/mma.cuh"
-#include "device/ptx_wide.cuh"
 #include "device/tensor_map.cuh"
 #include "kernels/linear_call.cuh"
 

@@ -97,4 +97,18 @@ inline Status run_cublaslt(Stream& stream, const CublasLtCall& c, void* workspac
                      aligned_workspace(workspace));
 }
 
+/// As a kernel of an operator with operands y, x, w, bias and residual.
+template <class A>
+void add_cublaslt(Kernels<A>& kernels) {
+  static constexpr auto call_of = [](const A& a) { return CublasLtCall{a.y, a.x, a.w, a.bias, a.residual}; };
+  Kernel<A> kernel;
+  kernel.name = "cublaslt", kernel.engine = Engine::kBf16;
+  kernel.declines = [](const A& a) { return declines_cublaslt(call_of(a)); };
+  kernel.workspace = [](const A& a) { return cublaslt_workspace(call_of(a)); };
+  kernel.run = [](Stream& stream, const A& a) {
+    return run_cublaslt(stream, call_of(a), stream.workspace());
+  };
+  kernels.add(std::move(kernel));
+}
+
 }  // namespace ridge::cuda

@@ -84,6 +84,7 @@ struct DeviceCase {
 std::vector<DeviceCase> linear_cases();
 std::vector<DeviceCase> cublaslt_cases();
 std::vector<DeviceCase> attention_cases();
+std::vector<DeviceCase> prefill_cases();
 std::vector<DeviceCase> row_cases();
 std::vector<DeviceCase> sample_cases();
 std::vector<DeviceCase> chain_cases();

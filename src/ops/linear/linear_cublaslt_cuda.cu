@@ -6,24 +6,8 @@
 
 namespace ridge::cuda {
 
-namespace {
-
-CublasLtCall call_of(const LinearArgs& a) {
-  return {a.y, a.x, a.w, a.bias, a.residual};
-}
-
-Status run(Stream& stream, const LinearArgs& a) {
-  return run_cublaslt(stream, call_of(a), stream.workspace());
-}
-
-}  // namespace
-
 void linear_cublaslt_cuda(Kernels<LinearArgs>& kernels) {
-  Kernel<LinearArgs> kernel;
-  kernel.name = "cublaslt", kernel.run = run, kernel.engine = Engine::kBf16;
-  kernel.declines = [](const LinearArgs& a) { return declines_cublaslt(call_of(a)); };
-  kernel.workspace = [](const LinearArgs& a) { return cublaslt_workspace(call_of(a)); };
-  kernels.add(std::move(kernel));
+  add_cublaslt(kernels);
 }
 
 }  // namespace ridge::cuda

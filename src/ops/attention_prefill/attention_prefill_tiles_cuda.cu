@@ -42,7 +42,7 @@ int64_t executed(const AttentionPrefillArgs& a) {
 
 }  // namespace
 
-void attention_prefill_cuda(Kernels<AttentionPrefillArgs>& kernels) {
+void attention_prefill_tiles_cuda(Kernels<AttentionPrefillArgs>& kernels) {
   Kernel<AttentionPrefillArgs> kernel;
   kernel.name = "attention_tiles", kernel.declines = declines, kernel.run = run;
   kernel.executed_flops = executed;
