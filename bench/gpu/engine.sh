@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # The engine on a GPU: bench/gpu/engine.sh BUILD_FOLDER OUT_FOLDER [PART...]
 # BUILD_FOLDER: of the cuda preset, with ridge and goldens_test. PART: doctor, probe, goldens, smollm2 (row G12),
-# fusions (SmolLM2 with each fused operator apart, one by one), step (rows G10, 16 GB of random weights), profile; default: all. Models come by RIDGE_SMOLLM2 and RIDGE_GEMMA3.
+# fusions (SmolLM2 with each fused operator apart, one by one), step (rows G10, 16 GB of random weights), prompt (of 2048 tokens,
+# the same weights), profile; default: all. Models come by RIDGE_SMOLLM2 and RIDGE_GEMMA3.
 # STEP_OPTIONS: more options of the steps, --no-fuse linear_rope_kv say.
 # OUT_FOLDER gets a log or JSON object a part. Tokens and logits of the goldens are compared at the bounds of the CPU.
 set -u
 build=$1 out=$2
 shift 2
-parts=${*:-doctor probe goldens smollm2 fusions profile step}
+parts=${*:-doctor probe goldens smollm2 fusions profile step prompt}
 mkdir -p "$out"
 export RIDGE_MACHINE=$out/machine.json
 # shellcheck source=bench/gpu/cublaslt.sh
@@ -45,10 +46,15 @@ for wanted in $parts; do
         # Prompts end one a step, so that the first has decoded for as many steps as there are others.
         format=bf16 tokens=$((64 + 2 * batch)) runs=3
         [ "$batch" -gt 1 ] || format=f32
-        [ "$batch" -lt 64 ] || runs=1 # the prompts take a minute
         # shellcheck disable=SC2086
         part "step-$batch" "$ridge" bench llama-3-8b --synthetic --device cuda --activations $format --kv bf16 --page-size 16 \
           --context 2304 --prompt-tokens 2048 --prefill-tokens 2048 --output-tokens $tokens --batch "$batch" --deep --runs $runs --json ${STEP_OPTIONS:-}
+      done
+      ;;
+    prompt)
+      for run in 1 2 3; do
+        part "prompt-$run" "$ridge" bench llama-3-8b --synthetic --device cuda --activations bf16 --kv bf16 --page-size 16 \
+          --context 2304 --prompt-tokens 2048 --prefill-tokens 2048 --output-tokens 8 --runs 5 --json
       done
       ;;
     *) echo "no part is called $wanted" && failed=1 ;;

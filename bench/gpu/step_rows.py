@@ -1,5 +1,7 @@
 """Rows G10 and G12 of the scoreboard from what bench/gpu/engine.sh wrote: step_rows.py OUT_FOLDER COMMIT
 
+Of its part "prompt", which no target names, bench/results/DEVICE/prompt_rate.json.
+
 G10: bytes of weights and keys that a step must read, over the read ceiling of the same run, over the step's time. Weights are all but
 the embedding, of which a step reads a row a sequence; keys and values are those of the mean context while decoding."""
 import json
@@ -44,6 +46,14 @@ def main():
         made.append(rows.make_row("G12", 1e6 / found["tg"], spread=sorted(1e6 / rate for rate in found["tg_range"]), runs=found["runs"],
                                   device=device, command="bench/gpu/engine.sh BUILD OUT smollm2",
                                   workload=found.get("tg_workload", found["workload"])))
+    if prompts := [bench_of(folder, path.stem) for path in sorted(folder.glob("prompt-*.log"))]:
+        kept = {"unit": "prompt tokens/s, median of the runs after the first", "runs": [found["pp_runs"] for found in prompts],
+                "values": [found["pp"] for found in prompts], "workload": prompts[0]["workload"],
+                "provenance": {"device": device, "commit": commit, "date": machine["date"], "command": "bench/gpu/engine.sh BUILD OUT probe prompt",
+                               "measured_by": prompts[0]["provenance"]["command"]}}
+        path = rows.ROOT / "bench" / "results" / rows.folder_name(device) / "prompt_rate.json"
+        path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        print(path.name, *(round(value) for value in kept["values"]))
     for row in made:
         row["provenance"].update(commit=commit, date=machine["date"])
         print(rows.write_row(row).name, f'{row["value"]:.4g} {row["unit"]}')
