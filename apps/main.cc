@@ -112,7 +112,7 @@ static int run(int argc, char** argv) {
     // What of the values is wrong is told by option and value, as everywhere.
     const bool of_values = e.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch) ||
                            e.get_exit_code() == static_cast<int>(CLI::ExitCodes::ConversionError);
-    if (const Status why = of_values ? check_read(cli) : Status(); !why.ok()) return report(why);
+    if (const Status why = of_values ? check_read(cli, e.what()) : Status(); !why.ok()) return report(why);
     say(text(e.what(), "; --help tells what there is"));
     return kUsage;
   }

@@ -69,11 +69,12 @@ Status check_int(const CLI::Option& option) {
 
 }  // namespace
 
-Status check_read(const CLI::App& cli) {
+Status check_read(const CLI::App& cli, const std::string& said) {
   for (const CLI::Option* option : cli.get_options()) RIDGE_TRY(check_count(*option));
   RIDGE_TRY(check_values(cli));
-  for (const CLI::Option* option : cli.get_options()) RIDGE_TRY(check_int(*option));
-  for (const CLI::App* verb : cli.get_subcommands()) RIDGE_TRY(check_read(*verb));
+  for (const CLI::Option* option : cli.get_options())
+    if (said.find(option->get_name() + " ") != std::string::npos) RIDGE_TRY(check_int(*option));
+  for (const CLI::App* verb : cli.get_subcommands()) RIDGE_TRY(check_read(*verb, said));
   return {};
 }
 

@@ -14,8 +14,9 @@ namespace ridge::app {
 Status check_values(const CLI::App& verb);
 
 /// Of a command line that could not be read: an option that is given more often than it takes values, or a
-/// value that does not fit it, in `cli` and its verbs. Ok where it is neither.
+/// value that does not fit it, in `cli` and its verbs. `said`: CLI11's own words, which name the option whose
+/// value it could not convert: others may be of 64 bits. Ok where it is neither.
 /// Errors: kInvalidArgument naming option, values and what to do.
-Status check_read(const CLI::App& cli);
+Status check_read(const CLI::App& cli, const std::string& said);
 
 }  // namespace ridge::app

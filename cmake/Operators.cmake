@@ -257,6 +257,13 @@ function(ridge_library)
   string(SHA256 build "${hashes}")
   string(SUBSTRING ${build} 0 16 build)
   set_source_files_properties(src/machine/machine.cc PROPERTIES COMPILE_DEFINITIONS "RIDGE_BUILD=\"${build}\"")
+  # Both are of the sources as they are built, not as they were when CMake last looked.
+  execute_process(COMMAND git -C ${PROJECT_SOURCE_DIR} rev-parse --path-format=absolute --git-path logs/HEAD
+                  OUTPUT_VARIABLE commits OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(NOT EXISTS "${commits}")
+    set(commits "")
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${hashed} ${commits})
   execute_process(COMMAND git -C ${PROJECT_SOURCE_DIR} rev-parse --short=12 HEAD OUTPUT_VARIABLE commit
                   OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   set_source_files_properties(src/lab/probe.cc PROPERTIES COMPILE_DEFINITIONS "RIDGE_COMMIT=\"${commit}\"")

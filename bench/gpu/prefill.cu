@@ -98,7 +98,7 @@ void run_tiles(cudaStream_t stream, const AttentionTilesCall& c) {
 
 template <int kHeadDim, int kGroups>
 using Flash = std::conditional_t<kHeadDim <= 128, FlashTraits<kHeadDim, 128, kGroups, 4>,
-                                 FlashTraits<kHeadDim, 64, kGroups, 3>>;
+                                 FlashTraits<kHeadDim, 64, kGroups, kHeadDim <= 192 ? 4 : 3>>;
 
 /// The largest difference between two results, beside the largest value.
 double difference(const PromptData& d) {

@@ -74,7 +74,7 @@ Status InferenceEngine::check_request(const Request& r) const {
     return invalid_argument("max_new_tokens is ", r.max_new_tokens, ": use 1 or more");
   if (prompt >= context)
     return invalid_argument("the prompt has ", prompt, " tokens, the context holds ", context,
-                            " with at least one for the answer: shorten it, or raise --context");
+                            " with at least one for the answer: shorten it, or raise the context");
   for (size_t i = 0; i < r.prompt.size(); ++i)
     if (r.prompt[i] < 0 || r.prompt[i] >= model_->config().vocab)
       return invalid_argument("prompt token ", i, " is ", r.prompt[i], ", the vocabulary has ",

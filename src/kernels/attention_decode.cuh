@@ -17,6 +17,7 @@
 
 #include "kernels/attention_boxes.cuh"
 #include "kernels/attention_join.cuh"
+#include "kernels/attention_terms.cuh"
 
 namespace ridge::cuda {
 
@@ -170,7 +171,7 @@ __device__ __forceinline__ void take_keys(DecodeState<Traits>& state, float (&s)
 #pragma unroll
   for (int n = 0; n < 2; ++n) {
     if constexpr (kTwoTerms<T, Io>) {
-      device::split_terms<T>(s[n][0], s[n][1], p[2 * n], p[2 * n + 1]);
+      device::split_terms<T>(s[n][0] * kWeightScale<T>, s[n][1] * kWeightScale<T>, p[2 * n], p[2 * n + 1]);
     } else {
       p[2 * n] = device::pack2<T>(s[n][0], s[n][1]);
       if constexpr (Traits::kRows == 16) p[2 * n + 1] = device::pack2<T>(s[n][2], s[n][3]);
@@ -293,7 +294,10 @@ __global__ __launch_bounds__(Traits::kThreads, Traits::kBlocksPerSm) void attent
     if constexpr (!Traits::kBoxes) device::ptx::copy_async_wait<0>();
     if constexpr (kTwoTerms<T, Io>) {
 #pragma unroll
-      for (auto& columns : state.out) columns[0] += columns[2], columns[1] += columns[3];
+      for (auto& columns : state.out) {
+        columns[0] = (columns[0] + columns[2]) / kWeightScale<T>;
+        columns[1] = (columns[1] + columns[3]) / kWeightScale<T>;
+      }
     }
     finish_piece<Traits>(state, shared, call, waited, plan, piece);
   }

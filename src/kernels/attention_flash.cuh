@@ -152,7 +152,12 @@ __device__ __forceinline__ void split_queries(unsigned char* to, const Attention
   }
 }
 
-template <class Traits>
+/// Infinities are NaN: which of them a sum of terms becomes depends on the terms.
+__device__ __forceinline__ float finite_or_nan(float v) {
+  return isinf(v) ? NAN : v;
+}
+
+template <class Traits, class T>
 __device__ __forceinline__ void store_flash_rows(FlashState<Traits>& state, const AttentionTilesCall& call,
                                                  device::Waited waited, const TileRows& rows, bool lost) {
   const int lane = threadIdx.x & 31, t = lane & 3;
@@ -163,12 +168,14 @@ __device__ __forceinline__ void store_flash_rows(FlashState<Traits>& state, cons
     if (at >= rows.end) continue;
     const int64_t token = rows.first_row + at / call.ratio,
                   head = rows.kv_head * call.ratio + at % call.ratio;
-    const float scale = lost ? NAN : sum > 0 ? 1 / sum : sum;  // a row that sees nothing is 0; NaN stays
+    // A row that sees nothing is 0; NaN stays.
+    const float scale = lost ? NAN : (sum > 0 ? 1 / sum : sum) / kWeightScale<T>;
     const int64_t to = token * call.o_stride + head * call.o_head_stride + t * 2;
 #pragma unroll
     for (int j = 0; j < Traits::kHeadDim / 8; ++j) {
       if (j * 8 >= call.head_dim) break;
-      const float a = state.out[4 * j + 2 * row] * scale, b = state.out[4 * j + 2 * row + 1] * scale;
+      const float a = finite_or_nan(state.out[4 * j + 2 * row]) * scale,
+                  b = finite_or_nan(state.out[4 * j + 2 * row + 1]) * scale;
       *reinterpret_cast<float2*>(call.o.after(waited) + to + j * 8) = {a, b};
     }
     float* const lse = call.lse.after(waited);
@@ -191,10 +198,6 @@ __device__ __forceinline__ void walk_tiles(FlashState<Traits>& state, FlashRing<
   const int64_t seen_last = rows.first_position + rows.begin / call.ratio + 1,
                 newest = rows.first_position + (rows.end - 1) / call.ratio + 1,
                 seen_first = call.window > 0 ? newest - call.window : 0, first = first_seen(call, rows);
-  // Where a row has fewer keys than this, two terms of bf16 would not do: 2^-18 of a weight is beyond the
-  // error of so short a chain in f32.
-  constexpr int kFewKeys = 64;
-  const bool few_keys = kDTypeOf<T> == kBF16 && call.window > 0 && call.window < kFewKeys;
   const auto leave = [&](const FlashPlace<Traits>& place) {
     if ((threadIdx.x & 31) == 0) ptx::barrier_arrive(ptx::shared_address(ring.free + place.slot));
   };
@@ -219,10 +222,7 @@ __device__ __forceinline__ void walk_tiles(FlashState<Traits>& state, FlashRing<
                              static_cast<int>(min(range.last_key - first_key, int64_t{Traits::kKeys})));
     const uint64_t v =
         device::panels_descriptor(slots + place.slot * Traits::kSlotBytes, Traits::kKeys * 128);
-    if (few_keys || (kDTypeOf<T> == kBF16 && tile == 0))
-      flash_values<Traits, T, 3>(state, s, v);
-    else
-      flash_values<Traits, T, 2>(state, s, v);
+    flash_values<Traits, T>(state, s, v);
     leave(place);
     place.next();
   }
@@ -265,7 +265,7 @@ __global__ __launch_bounds__(Traits::kThreads, 1) void attention_flash(device::U
     state.first[row] = call.window > 0 ? static_cast<int>(max(position + 1 - call.window, int64_t{0})) : 0;
   }
   walk_tiles<Traits, T>(state, ring, flash_memory, call, rows, range);
-  store_flash_rows<Traits>(state, call, waited, rows, ring.lost != 0);
+  store_flash_rows<Traits, T>(state, call, waited, rows, ring.lost != 0);
 }
 
 template <class Traits, class T>

@@ -3,6 +3,7 @@
 
 #include "device/mma.cuh"
 #include "device/tensor_map.cuh"
+#include "kernels/attention_terms.cuh"
 #include "kernels/attention_tiles_call.cuh"
 
 namespace ridge::cuda {
@@ -57,7 +58,8 @@ __device__ __forceinline__ void flash_scale(float (&s)[Traits::kKeys / 2], const
   constexpr float kLog2e = 1.44269504f;
   const float scale = call.softcap > 0 ? call.scale : call.scale * kLog2e;
 #pragma unroll
-  for (int i = 0; i < Traits::kKeys / 2; ++i) s[i] *= scale;
+  for (int i = 0; i < Traits::kKeys / 2; ++i)
+    s[i] = __fmul_rn(s[i], scale);  // never one step with what follows
   if (call.softcap > 0) {
 #pragma unroll
     for (int i = 0; i < Traits::kKeys / 2; ++i) s[i] = call.softcap * kLog2e * tanhf(s[i] / call.softcap);
@@ -153,43 +155,26 @@ __device__ __forceinline__ void mend_values(FlashState<Traits>& state, unsigned 
   device::ptx::sync_some(1, Traits::kWorkers);
 }
 
-/// The weights as terms of T, the a of wgmma_values.
-template <class Traits, int kTerms>
-struct FlashWeights {
-  uint32_t terms[kTerms][Traits::kKeys / 16][4];
-};
-template <class Traits, class T, int kTerms>
-__device__ __forceinline__ void split_weights(FlashWeights<Traits, kTerms>& p,
-                                              const float (&s)[Traits::kKeys / 2]) {
-#pragma unroll
-  for (int i = 0; i < Traits::kKeys / 4; ++i) {
-    float a = s[2 * i], b = s[2 * i + 1];
-#pragma unroll
-    for (int term = 0; term < kTerms; ++term) {
-      uint32_t& two = p.terms[term][i / 4][i % 4];
-      two = device::pack2<T>(a, b);
-      const float2 rounded = device::unpack2<T>(two);
-      a -= rounded.x, b -= rounded.y;
-      device::ptx::keep_here(two);
-    }
-  }
-}
-
-/// out += p · v.
-template <class Traits, class T, int kTerms>
+/// out += p · v, p as two terms of T, kWeightScale times as large.
+template <class Traits, class T>
 __device__ __forceinline__ void flash_values(FlashState<Traits>& state, const float (&s)[Traits::kKeys / 2],
                                              uint64_t v) {
   namespace ptx = device::ptx;
-  FlashWeights<Traits, kTerms> p;
-  split_weights<Traits, T>(p, s);
+  uint32_t p[2][Traits::kKeys / 16][4];
+#pragma unroll
+  for (int i = 0; i < Traits::kKeys / 4; ++i) {
+    uint32_t &first = p[0][i / 4][i % 4], &second = p[1][i / 4][i % 4];
+    device::split_terms<T>(s[2 * i] * kWeightScale<T>, s[2 * i + 1] * kWeightScale<T>, first, second);
+    ptx::keep_here(first), ptx::keep_here(second);
+  }
 #pragma unroll
   for (float& one : state.out) ptx::keep_here(one);
   ptx::wgmma_fence();
 #pragma unroll
   for (int step = 0; step < Traits::kKeys / 16; ++step)
 #pragma unroll
-    for (int term = 0; term < kTerms; ++term)
-      device::wgmma_values<T>(state.out, p.terms[term][step], v + (step * 2048 >> 4));
+    for (int term = 0; term < 2; ++term)
+      device::wgmma_values<T>(state.out, p[term][step], v + (step * 2048 >> 4));
   ptx::wgmma_commit();
   ptx::wgmma_wait<0>();
 #pragma unroll

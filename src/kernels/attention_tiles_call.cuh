@@ -128,7 +128,7 @@ __device__ __forceinline__ TileRows find_rows(const AttentionTilesCall& call, de
   const int64_t told = call.lengths.after(waited)[rows.sequence * call.length_stride],
                 room = call.max_pages * call.page_size;
   (void)checks.fit(FaultKind::kLength, rows.sequence, 0, told, 0, room);
-  const int64_t length = min(told, room + 1);
+  const int64_t length = max(int64_t{0}, min(told, room + 1));
   rows.first_position = length - (range.end - range.begin);
   return rows;
 }

@@ -2,11 +2,13 @@
 // Pace: how fast a kernel is by itself, without waiting for memory or for other threads.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "account/cost.h"
+#include "base/status.h"
 
 namespace ridge {
 
@@ -39,6 +41,14 @@ struct PaceQuery {
 
 /// What a kernel's time goes with: useful FLOPs; the bytes of operators that count none.
 double pace_work(const Cost& cost);
+
+/// Has points (ascending) measured once more, `tries` times at most, each kept where it came out shorter,
+/// until every two neighbours make a line that a kernel can have: its fixed part neither below nothing nor a
+/// good part of the longer call. Calls of other amounts of work are priced by that line, of seventy times the
+/// work too, and something else that ran during one point would turn it. again(i): microseconds of point i
+/// now. Errors: its own.
+Status settle_points(std::vector<PacePoint>* points, int tries,
+                     const std::function<Result<double>(size_t)>& again);
 
 /// Microseconds that one call of `work` takes `threads` threads at the kernel's own pace; 0: not measured.
 /// Of the measured dims the nearest (by ratios) stand for the others: a call of dims k times as large is k of

@@ -43,6 +43,11 @@ Scored score_of(const PagedAttention& a, const Slot& s, int64_t row, int64_t hea
 
 constexpr double kUnit = 0x1p-24;
 
+/// What two terms of the pages' type leave of an f32 number, relative: a kernel may multiply by them.
+double left_by_terms(DType pages) {
+  return pages == kBF16 ? 0x1p-17 : pages == kF16 ? 0x1p-22 : 0;
+}
+
 }  // namespace
 
 void attention_reference_row(const PagedAttention& a, int64_t sequence, int64_t row, int64_t head,
@@ -126,8 +131,7 @@ void prepare_pages(PagedAttention& a, Random& random, const std::vector<int64_t>
 
 void AttentionBound::weigh(const PagedAttention& in, int64_t sequence, int64_t row, int64_t head,
                            int64_t position) {
-  if (of_ == in.q.data && row_ == row && head_ == head) return;
-  of_ = in.q.data, row_ = row, head_ = head;
+  row_ = row, head_ = head;
   keys_.clear();
   const int64_t first = in.window > 0 ? std::max<int64_t>(0, position + 1 - in.window) : 0;
   const auto head_dim = static_cast<double>(in.q.dim(2)), cap = static_cast<double>(in.softcap);
@@ -140,8 +144,9 @@ void AttentionBound::weigh(const PagedAttention& in, int64_t sequence, int64_t r
     largest = std::max(largest, s.score), least = std::min(least, s.score);
     // q times scale, a chain over head_dim, the key's scale; the cap adds the error of tanh and two
     // roundings.
-    keys_.push_back({slot.page, slot.offset, scale_of(in.v_scale, slot, kv_head_of(in, head)), 0,
-                     (head_dim + 2) * s.magnitude + (cap > 0 ? 6 * cap : 0)});
+    keys_.push_back(
+        {slot.page, slot.offset, scale_of(in.v_scale, slot, kv_head_of(in, head)), 0,
+         (head_dim + 2 + left_by_terms(in.k_pages.dtype) / kUnit) * s.magnitude + (cap > 0 ? 6 * cap : 0)});
   }
   const double blocks =
       std::floor(static_cast<double>(position) / 64) - std::floor(static_cast<double>(first) / 64);
@@ -157,7 +162,7 @@ void AttentionBound::weigh(const PagedAttention& in, int64_t sequence, int64_t r
 
 double AttentionBound::output(const PagedAttention& in, double out, int64_t sequence, int64_t row,
                               int64_t head, int64_t position, int64_t i) {
-  weigh(in, sequence, row, head, position);
+  if (i == 0 || row != row_ || head != head_) weigh(in, sequence, row, head, position);
   const int64_t kv_head = kv_head_of(in, head);
   double weights = 0, values = 0;
   for (const Key& k : keys_) {
@@ -168,7 +173,8 @@ double AttentionBound::output(const PagedAttention& in, double out, int64_t sequ
   const auto n = static_cast<double>(keys_.size());
   // The chain over the values of a split and its blocks' rescaling; the sum of weights has fewer steps.
   const double chain = std::min(n, 512.0) + 3 * std::ceil(n / 64) + 4;
-  return weights + kUnit * (chain * values + (8 + n / 64 + 2) * std::fabs(out));
+  return weights + left_by_terms(in.v_pages.dtype) * values +
+         kUnit * (chain * values + (8 + n / 64 + 2) * std::fabs(out));
 }
 
 double AttentionBound::log_sum(const PagedAttention& in, double lse, int64_t sequence, int64_t row,

@@ -24,7 +24,8 @@ void prepare_pages(PagedAttention& a, Random& random, const std::vector<int64_t>
 /// Largest error of a kernel's output, per element: README.md of attention_prefill derives it.
 class AttentionBound {
  public:
-  /// Of o[row, head, i]; `out` is reference.o, `sequence` and `position` say what the row is.
+  /// Of o[row, head, i]; `out` is reference.o, `sequence` and `position` say what the row is. The weights of
+  /// a row are worked out at its i = 0: go through its elements in order.
   double output(const PagedAttention& in, double out, int64_t sequence, int64_t row, int64_t head,
                 int64_t position, int64_t i);
   /// Of lse[row, head].
@@ -38,8 +39,7 @@ class AttentionBound {
     double v_scale;        // of its value's codes
     double weight, error;  // of the softmax; relative error of the weight
   };
-  const void* of_ = nullptr;  // q, row, head that keys_ were made for
-  int64_t row_ = -1, head_ = -1;
+  int64_t row_ = -1, head_ = -1;  // that keys_ were made for
   std::vector<Key> keys_;
 };
 

@@ -128,7 +128,7 @@ class Refusals(Runs):
 
     def test_a_prompt_is_told_to_be_raised_to_a_context_only_where_the_model_has_one(self):
         run = ("run", self.model, "--raw", "-p")
-        self.assertIn("raise --context", self.ends(WRONG, "holds 16", *run, "a" * 40, "--context", "16").stderr)
+        self.assertIn("raise the context", self.ends(WRONG, "holds 16", *run, "a" * 40, "--context", "16").stderr)
         self.assertNotIn("raise", self.ends(WRONG, "made for 8192", *run, "a" * 9000).stderr)
         self.assertNotIn("raise", self.ends(WRONG, "made for no more", "profile", self.model, "-p", "a" * 8000, "--output-tokens", "8000").stderr)
         self.assertIn("raise the context", self.ends(WRONG, "holds 64", "profile", self.model, "-p", "a" * 40, "--output-tokens", "50",

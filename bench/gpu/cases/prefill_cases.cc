@@ -1,3 +1,4 @@
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -25,23 +26,27 @@ void k13_tails_of_pages_are_not_seen(Bench& bench) {
 }
 
 void k14_requests_without_keys_or_queries(Bench& bench) {
-  const Cache cache({0, 0, 7, 7}, 1, 64, 16);
-  const Answer got = prefill(bench, cache, 1, kBF16, {0, 0, 5, 5, 8}, 8);
-  for (size_t row = 0; row < 8; ++row) {
-    const bool empty = row < 5;
-    expect_all(bench, got.o, row * 64, 64, empty ? 0 : 1, 1e-6, text("o of row ", row));
-    bench.expect_near(got.lse[row], empty ? -HUGE_VAL : std::log(static_cast<double>(row)), 1e-6,
-                      text("lse of row ", row));
+  // The last has more queries than keys: its first three are before any.
+  for (const DType dtype : kStored) {
+    const Cache cache({0, 0, 7, 7, 5}, 1, 64, 16);
+    const Answer got = prefill(bench, cache, 1, dtype, {0, 0, 5, 5, 8, 16}, 16);
+    const double keys[] = {0, 0, 0, 0, 0, 5, 6, 7, 0, 0, 0, 1, 2, 3, 4, 5};
+    for (size_t row = 0; row < 16; ++row) {
+      expect_all(bench, got.o, row * 64, 64, keys[row] > 0 ? 1 : 0, 1e-6, text("o of row ", row));
+      bench.expect_near(got.lse[row], std::log(keys[row]), 1e-6, text("lse of row ", row));
+    }
   }
 }
 
-/// 8.6 GB of K and V in one page: only the pages' ends are looked at, so the rest stays 0.
-void k15_offsets_beyond_31_bits(Bench& bench) {
-  const int64_t keys = 262145, heads = 64, d = 128, elements = keys * heads * d;
+/// 8.6 GB of K and V in one page: only the pages' ends are looked at, so the rest stays 0. attention_flash
+/// takes a page of a multiple of 8, attention_tiles the other.
+void offsets_beyond_31_bits(Bench& bench, int64_t page) {
+  bench.free_memory();
+  const int64_t keys = 262145, heads = 64, d = 128, elements = page * heads * d;
   AttentionPrefillArgs a;
   for (Tensor* t : {&a.k_pages, &a.v_pages}) {
-    *t = Tensor(bench.memory(elements * 2), kBF16, {1, heads, keys, d});
-    // Contiguous by key: [keys, heads, d].
+    *t = Tensor(bench.memory(elements * 2), kBF16, {1, heads, page, d});
+    // Contiguous by key: [page, heads, d].
     t->strides = {elements, d, heads * d, 1};
     bench.must(cuda_status(cudaMemset(t->data, 0, static_cast<size_t>(elements) * 2), "cudaMemset"));
   }
@@ -57,6 +62,10 @@ void k15_offsets_beyond_31_bits(Bench& bench) {
   const std::vector<float> got = bench.floats(a.o);
   expect_all(bench, got, 63 * heads * d, heads * d, 1, 0x1p-8, "o of the last query");
   expect_all(bench, got, 62 * heads * d, heads * d, 0, 0, "o of the query before it");
+}
+
+void k15_offsets_beyond_31_bits(Bench& bench) {
+  for (const int64_t page : {262145, 262152}) offsets_beyond_31_bits(bench, page);
 }
 
 /// With 11 KV heads the whole prompt has blocks of 128 rows, its shorter chunks of 64.
@@ -165,6 +174,10 @@ void prefill_of_many_shapes(Bench& bench) {
       {{260}, {131}, 1, 4, 256, 16, kBF16},
       {{260}, {70}, 1, 3, 256, 32, kF16, 64},
       {{70}, {70}, 1, 71, 64, 16, kBF16},
+      // Blocks of 128 rows.
+      {{140, 30}, {130, 30}, 40, 2, 128, 16, kBF16},
+      {{130}, {130}, 40, 2, 192, 16, kF16, 50},
+      {{70}, {65}, 70, 1, 256, 16, kBF16, 0, 20},
   };
   for (const PrefillCase& c : cases) {
     expect_prefill(bench, c);
@@ -172,35 +185,68 @@ void prefill_of_many_shapes(Bench& bench) {
   }
 }
 
-/// Neither what no token sees, nor what other tokens alone see, changes a bit of a token's row: values that
-/// are no number after it, and before its window.
-void values_that_a_token_does_not_see(Bench& bench) {
+/// A key that takes nearly all of the weight: of the others little is left, but not nothing.
+void weights_far_below_the_largest(Bench& bench) {
   for (const DType dtype : kStored)
-    for (const int64_t d : {64, 80, 128, 256}) {
-      bench.free_memory();
-      const int64_t n = 150, ratio = 4, window = 60, odd = 77;
+    for (const double gap : {11.0, 14.0}) {
+      const int64_t n = 512, d = 64;
       Cache cache({n}, 1, d, 16);
+      for (int64_t key = 0; key < n; ++key) cache.set(0, key, 0, key == 0 ? 0 : 1);
+      cache.k[cache.at(0, 0, 0)] = static_cast<float>(gap);
+      std::vector<float> q(static_cast<size_t>(d), 0);
+      q[0] = 1;
+      const double others = static_cast<double>(n - 1) * std::exp(-gap), want = others / (1 + others);
+      const std::string what = text(dtype_name(dtype), ", ", gap, " above");
+      const Answer decoded = decode(bench, cache, 1, dtype, &q);
+      expect_all(bench, decoded.o, 0, static_cast<size_t>(d), want, want * 0x1p-15, what);
+      const Answer got = prefill(bench, cache, 1, dtype, {0, 1}, 1, &q);
+      expect_all(bench, got.o, 0, static_cast<size_t>(d), want, want * 0x1p-15, what);
+    }
+}
+
+/// Neither what no token sees, nor what other tokens alone see, changes a bit of a token's row: values that
+/// are no number or very large, after it and before its window. With 40 KV heads blocks have 128 rows.
+void values_that_a_token_does_not_see(Bench& bench) {
+  const int64_t n = 150, window = 60, odd = 77;
+  for (const DType dtype : kStored)
+    for (const auto& [d, kv_heads, ratio] : {std::array<int64_t, 3>{64, 1, 4},
+                                             {80, 1, 4},
+                                             {128, 1, 4},
+                                             {256, 1, 4},
+                                             {64, 40, 1},
+                                             {128, 40, 1}}) {
+      bench.free_memory();
+      const int64_t heads = kv_heads * ratio;
+      Cache cache({n}, kv_heads, d, 16);
       cache.randomize(8);
-      std::vector<float> q(static_cast<size_t>(n * ratio * d));
+      std::vector<float> q(static_cast<size_t>(n * heads * d));
       Random random(9);
       for (float& x : q) x = random.normal() / 8;
+      const std::vector<float> last(q.end() - heads * d, q.end());
       const Answer clean = prefill(bench, cache, ratio, dtype, {0, n}, n, &q, window);
-      const std::vector<float> last(q.end() - ratio * d, q.end());
       const Answer clean_last = decode(bench, cache, ratio, dtype, &last, window);
-      cache.v[cache.at(0, odd, 0) + 5] = NAN;
-      const Answer got = prefill(bench, cache, ratio, dtype, {0, n}, n, &q, window);
-      for (int64_t row = 0; row < n; ++row)
-        for (int64_t i = 0; i < ratio * d; ++i) {
-          const auto at = static_cast<size_t>(row * ratio * d + i);
-          const bool lost = row >= odd && row < odd + window && i % d == 5;
-          bench.expect(lost ? std::isnan(got.o[at]) : got.o[at] == clean.o[at],
-                       text(dtype_name(dtype), ", head_dim ", d, ": prefill row ", row, ", element ", i));
-        }
-      // The window of the last token begins at key 90, in the midst of 16 keys that are copied together.
-      cache.v[cache.at(0, 89, 0) + 5] = NAN;
-      const Answer got_last = decode(bench, cache, ratio, dtype, &last, window);
-      bench.expect(std::memcmp(got_last.o.data(), clean_last.o.data(), got_last.o.size() * 4) == 0,
-                   text(dtype_name(dtype), ", head_dim ", d, ": decode"));
+      const float huge = dtype == kF16 ? 65504.0f : 1e38f;
+      for (const float value : {NAN, INFINITY, huge}) {
+        Cache spoilt = cache;
+        spoilt.v[cache.at(0, odd, 0) + 5] = value;
+        const Answer got = prefill(bench, spoilt, ratio, dtype, {0, n}, n, &q, window);
+        for (int64_t row = 0; row < n; ++row)
+          for (int64_t i = 0; i < heads * d; ++i) {
+            const auto at = static_cast<size_t>(row * heads * d + i);
+            const bool sees = row >= odd && row < odd + window && i < ratio * d && i % d == 5;
+            const bool good = !sees               ? got.o[at] == clean.o[at]
+                              : std::isnan(value) ? std::isnan(got.o[at])
+                              : std::isinf(value) ? !std::isfinite(got.o[at])
+                                                  : std::fabs(got.o[at]) > 1;
+            bench.expect(good, text(dtype_name(dtype), ", head_dim ", d, ", ", kv_heads,
+                                    " KV heads: prefill row ", row, ", element ", i));
+          }
+        // The window of the last token begins at key 90, in the midst of 16 keys that are copied together.
+        spoilt.v[cache.at(0, 89, 0) + 5] = value;
+        const Answer got_last = decode(bench, spoilt, ratio, dtype, &last, window);
+        bench.expect(std::memcmp(got_last.o.data(), clean_last.o.data(), got_last.o.size() * 4) == 0,
+                     text(dtype_name(dtype), ", head_dim ", d, ": decode"));
+      }
       if (bench.failures() > 0) return;
     }
 }
@@ -213,6 +259,7 @@ std::vector<DeviceCase> prefill_cases() {
           {"K15", k15_offsets_beyond_31_bits, kLarge},
           {"K16", k16_chunks_do_not_change_the_answer, kLarge},
           {"prefill_of_many_shapes", prefill_of_many_shapes, kLarge},
+          {"weights_far_below_the_largest", weights_far_below_the_largest},
           {"values_that_a_token_does_not_see", values_that_a_token_does_not_see, kLarge}};
 }
 

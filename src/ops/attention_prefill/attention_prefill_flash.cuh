@@ -37,16 +37,20 @@ Decline declines_flash(const AttentionPrefillArgs& a) {
   if (a.k_pages.dtype != kDTypeOf<T> || a.v_pages.dtype != kDTypeOf<T>)
     return decline("k_pages is ", dtype_name(a.k_pages.dtype), " and v_pages ", dtype_name(a.v_pages.dtype),
                    ", this kernel takes ", dtype_name(kDTypeOf<T>), " both");
-  // Of shorter chains in f32 the description allows less error than two terms of q may have.
   if (d < 32 || d > 256 || d % 8 != 0)
     return decline("head_dim is ", d, ", this kernel takes multiples of 8 from 32 to 256");
   if (flash_box_keys(a.k_pages.dim(2)) == 0)
     return decline("page_size is ", a.k_pages.dim(2), ", this kernel takes multiples of 8");
+  if (a.k_pages.elements() == 0) return decline("k_pages is empty");
+  // A tensor map names every stride, those of one page or head too.
   for (const Tensor* pages : {&a.k_pages, &a.v_pages})
     for (int i = 0; i < 3; ++i)
-      if (pages->stride(i) <= 0 || pages->stride(i) >= kMostStride)
+      if (pages->stride(i) <= 0 || pages->stride(i) >= kMostStride || pages->stride(i) % 8 != 0)
         return decline(pages == &a.k_pages ? "k_pages" : "v_pages", " has stride ", pages->stride(i),
-                       ", this kernel takes 1 to ", kMostStride - 1);
+                       ", this kernel takes multiples of 8 below ", kMostStride);
+  if (a.page_table.dim(1) > INT32_MAX / a.k_pages.dim(2))
+    return decline("page_table has room for ", a.page_table.dim(1), " pages of ", a.k_pages.dim(2),
+                   " keys, this kernel takes up to ", INT32_MAX, " keys");
   if (a.k_pages.dim(0) > kMostPages)
     return decline("pages is ", a.k_pages.dim(0), ", needs at most ", kMostPages);
   const int64_t rows = a.q.dim(0) * (a.q.dim(1) / std::max(a.k_pages.dim(1), int64_t{1}));
@@ -67,8 +71,7 @@ Status run_flash(Stream& stream, const AttentionPrefillArgs& a) {
   });
 }
 
-/// Whole tiles, of whole panels of columns, two terms of q and of the weights each. (A third term of the
-/// first tile's weights is not counted.)
+/// Whole tiles, of whole panels of columns, two terms of q and of the weights each.
 inline int64_t executed_flash(const AttentionPrefillArgs& a) {
   if (a.chunks == nullptr) return 4 * a.pairs.get() * a.q.dim(1) * a.q.dim(2);
   return with_flash_shape(a, [&]<class Traits>(Traits) {

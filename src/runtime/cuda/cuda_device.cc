@@ -129,7 +129,7 @@ std::vector<std::string> survey_cuda() {
                                          driver == 0 ? "none: there is no driver" : version_text(driver))};
   const CublasLt& cublaslt = CublasLt::used();
   lines.push_back(cublaslt.missing().empty()
-                      ? text(cublaslt.describe(), ": linears of prompts with 16-bit weights")
+                      ? text(cublaslt.describe(), ": linears of prompts with bf16 weights and bf16 activations")
                       : text(cublaslt.describe(), "; linears of prompts use ridge's own kernels"));
   const auto count = count_gpus();
   if (!count.ok()) {
