@@ -128,9 +128,10 @@ std::vector<std::string> survey_cuda() {
   std::vector<std::string> lines = {text("built with CUDA ", version_text(runtime), ", the driver speaks ",
                                          driver == 0 ? "none: there is no driver" : version_text(driver))};
   const CublasLt& cublaslt = CublasLt::used();
-  lines.push_back(cublaslt.missing().empty()
-                      ? text(cublaslt.describe(), ": linears of prompts with bf16 weights and bf16 activations")
-                      : text(cublaslt.describe(), "; linears of prompts use ridge's own kernels"));
+  lines.push_back(
+      cublaslt.missing().empty()
+          ? text(cublaslt.describe(), ": linears of prompts with bf16 weights and bf16 activations")
+          : text(cublaslt.describe(), "; linears of prompts use ridge's own kernels"));
   const auto count = count_gpus();
   if (!count.ok()) {
     lines.push_back(count.status().message());
