@@ -27,8 +27,10 @@ class Registered final : public AnyOperator, public CallJudge {
   }
 
   /// Registration: the kernels of one backend and instruction set, best first; wider sets are added before
-  /// narrower ones.
+  /// narrower ones. Of a set that this processor lacks nothing is called, `list` neither: it was compiled for
+  /// the set, as its kernels were.
   void add(const char* backend, Isa isa, void (*list)(Kernels<A>&)) {
+    if (isa != Isa::none && !check_isa(isa).ok()) return;
     Kernels<A> kernels;
     list(kernels);
     for (auto& k : kernels.list()) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/any_operator.h"
 #include "runtime/cpu/cpu_device.h"
 
 namespace ridge {
@@ -42,6 +43,14 @@ TEST(InstructionSet, one_left_out_of_the_build_is_refused_naming_it_what_is_ther
   EXPECT_EQ(*scalar, Isa::scalar);
   EXPECT_EQ(native_isa_of_small_build(), Isa::scalar)
       << "a device would call itself what it has no kernels of";
+}
+
+// What lists them was compiled for the set too: on a processor without it that alone is an illegal
+// instruction.
+TEST(InstructionSet, kernels_are_listed_of_those_alone_that_this_processor_has) {
+  for (AnyOperator* op : operators())
+    for (const KernelInfo& k : op->kernels())
+      EXPECT_TRUE(k.isa == Isa::none || check_isa(k.isa).ok()) << op->name() << ", " << k.name;
 }
 
 TEST(InstructionSet, a_device_is_not_made_with_one_that_is_not_here) {
