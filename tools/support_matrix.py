@@ -4,7 +4,8 @@
 usage: support_matrix.py FOLDER [--write | --check]
 
 FOLDER holds what conformance wrote: RIDGE_SUPPORT_FOLDER=FOLDER conformance_test. GPU kernels are those of the recorded
-runs, bench/results/*/conformance.json. --write replaces docs/support.md; --check exits 1 if it lacks or wrongly claims a
+runs, bench/results/*/conformance.json. --write replaces docs/support.md, or on a processor that lacks one of its instruction
+sets the GPUs' part alone; --check exits 1 if it lacks or wrongly claims a
 combination (the errors themselves may differ by compiler). Without either it prints the matrix.
 """
 import argparse
@@ -100,12 +101,15 @@ def main():
         print(f"{options.folder} holds no conformance results")
         return 1
     text = "\n".join([page(found)] + [device_part(json.loads(p.read_text(encoding="utf-8"))) for p in DEVICES])
+    seen = {isa for rows in found.values() for by in rows.values() for isa in by}
+    kept = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
     if options.write:
+        if unseen := sorted({c[4] for c in combinations(kept)} - seen):
+            print(f"this run has nothing of {', '.join(unseen)}: the CPU's part stays as it is")
+            text = kept.split("\n# On a GPU")[0] + text[text.index("\n# On a GPU"):]
         PAGE.parent.mkdir(exist_ok=True)
         PAGE.write_text(text, encoding="utf-8")
     elif options.check:
-        seen = {isa for rows in found.values() for by in rows.values() for isa in by}
-        kept = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
         ran, claimed = combinations(text), combinations(kept)
         claimed = {c for c in claimed if c[4] in seen}  # a narrower CPU cannot tell about the wider sets
         for what, which in (("runs, but docs/support.md does not say so", ran - claimed),
