@@ -6,15 +6,14 @@
 
 #include "base/text.h"
 #include "harness.h"
-#include "kernels/attention_flash.cuh"
-#include "kernels/attention_tiles.cuh"
+#include "ops/attention_prefill/attention_prefill_flash.cuh"
 
 namespace ridge::bench {
 
 namespace {
 
 using cuda::AttentionTilesCall;
-using cuda::FlashTraits;
+using cuda::FlashShape;
 
 /// `sequences` chunks of `tokens` after `past` keys each, pages in an order of their own.
 struct Prompt {
@@ -96,10 +95,6 @@ void run_tiles(cudaStream_t stream, const AttentionTilesCall& c) {
   must(cuda::launch_attention_tiles<Traits>(stream, c, grid));
 }
 
-template <int kHeadDim, int kGroups>
-using Flash = std::conditional_t<kHeadDim <= 128, FlashTraits<kHeadDim, 128, kGroups, 4>,
-                                 FlashTraits<kHeadDim, 64, kGroups, kHeadDim <= 192 ? 4 : 3>>;
-
 /// The largest difference between two results, beside the largest value.
 double difference(const PromptData& d) {
   const size_t count = static_cast<size_t>(d.p.rows() * d.p.row());
@@ -121,7 +116,8 @@ void check_one(Session& session, const Prompt& p) {
   run_tiles<kHeadDim>(session.stream(), d.call(d.o.data));
   for (const int groups : {1, 2}) {
     const auto run = [&]<int kGroups>() {
-      must(cuda::launch_attention_flash<Flash<kHeadDim, kGroups>, T>(session.stream(), d.call(d.other.data)));
+      must(cuda::launch_attention_flash<FlashShape<kHeadDim, kGroups>, T>(session.stream(),
+                                                                          d.call(d.other.data)));
     };
     groups == 1 ? run.template operator()<1>() : run.template operator()<2>();
     must(cudaStreamSynchronize(session.stream()), "attention_flash");
@@ -139,10 +135,10 @@ void time_one(Session& session, const Prompt& p, bool tiles) {
   std::vector<Contender> contenders;
   if (p.dtype == kBF16) {
     contenders.push_back({"attention_flash, 2 x 64 rows", [&](cudaStream_t stream, int) {
-                            must(cuda::launch_attention_flash<Flash<kHeadDim, 2>, bf16>(stream, c));
+                            must(cuda::launch_attention_flash<FlashShape<kHeadDim, 2>, bf16>(stream, c));
                           }});
     contenders.push_back({"attention_flash, 64 rows", [&](cudaStream_t stream, int) {
-                            must(cuda::launch_attention_flash<Flash<kHeadDim, 1>, bf16>(stream, c));
+                            must(cuda::launch_attention_flash<FlashShape<kHeadDim, 1>, bf16>(stream, c));
                           }});
   }
   if (tiles)

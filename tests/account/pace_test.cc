@@ -167,7 +167,7 @@ TEST_F(ProbedKernel, on_a_core_that_another_thread_uses_is_unexplained) {
 
 // A point that something else disturbed is found by the line through it, which prices work far beyond it.
 TEST(SettlePoints, a_disturbed_point_is_measured_again_and_the_shorter_time_kept) {
-  // As measured once: of 32 and 96 rows, the first while a compiler ran.
+  // As a probe of a noisy machine measured them, of 32 and 96 rows; what comes again is made up.
   std::vector<PacePoint> points = {{32, 87.4}, {96, 129.7}};
   int asked = 0;
   const auto again = [&](size_t i) -> Result<double> {
