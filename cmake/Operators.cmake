@@ -8,10 +8,15 @@
 
 set(RIDGE_ISAS scalar avx2 avx512)
 # Operators' kernels can be left out for some sets, to compile less (sanitizers): a device of a wider set then takes
-# those of the next narrower one. The scalar set is always there.
-set(RIDGE_KERNEL_ISAS ${RIDGE_ISAS} CACHE STRING "Instruction sets to compile operators' kernels for; scalar among them")
-if(NOT scalar IN_LIST RIDGE_KERNEL_ISAS)
-  message(FATAL_ERROR "RIDGE_KERNEL_ISAS is ${RIDGE_KERNEL_ISAS}: it needs scalar")
+# those of the next narrower one. A processor that has none of them gets no device, and is told why (runtime/isa.cc).
+set(RIDGE_KERNEL_ISAS ${RIDGE_ISAS} CACHE STRING "Instruction sets to compile operators' kernels for")
+foreach(isa IN LISTS RIDGE_KERNEL_ISAS)
+  if(NOT isa IN_LIST RIDGE_ISAS)
+    message(FATAL_ERROR "RIDGE_KERNEL_ISAS holds ${isa}: use some of ${RIDGE_ISAS}")
+  endif()
+endforeach()
+if(NOT RIDGE_KERNEL_ISAS)
+  message(FATAL_ERROR "RIDGE_KERNEL_ISAS is empty: use some of ${RIDGE_ISAS}")
 endif()
 set(RIDGE_FLAGS_scalar "")
 set(RIDGE_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi2)
@@ -42,6 +47,8 @@ function(ridge_unity out kind base)
       list(APPEND units ${source})
       continue()
     endif()
+    # What operators' descriptions include is long, and they are short.
+    string(REGEX REPLACE "^ops/.*" "ops" folder "${folder}")
     string(MAKE_C_IDENTIFIER "${kind}_${folder}" group)
     list(LENGTH files_of_${group} count)
     math(EXPR part "${count} / 10")
@@ -65,7 +72,7 @@ if(RIDGE_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   add_compile_options("SHELL:-Xclang -fno-pch-timestamp")
 endif()
 # With RIDGE_UNITY, the headers (ARGN) that most units of a target include are compiled once, ahead of them. With GCC those
-# of kernels alone: in other files GCC 12 then warns of its own <string>.
+# of kernels alone: others take as long with them, and GCC 12 then warns of its own <string>.
 function(ridge_precompile target)
   if(RIDGE_UNITY AND (target MATCHES "^kernels_" OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU"))
     list(TRANSFORM ARGN REPLACE "(.+)" "<\\1>")  # as relative to the include folders: an absolute path is of one checkout
@@ -283,7 +290,7 @@ function(ridge_library)
   # What reads, words and prints an account runs once a command: optimizing it is half of what its build would take. (With
   # precompiled headers, which are not GCC's here, all units of a target are optimized alike.)
   foreach(unit IN LISTS units)
-    if(unit MATCHES "/src[/_](advise|capi|lab)[/_]" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    if(unit MATCHES "/src[/_](advise|capi|lab|machine)[/_]" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       set_property(SOURCE ${unit} APPEND PROPERTY COMPILE_OPTIONS -O1)
     endif()
   endforeach()

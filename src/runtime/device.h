@@ -20,7 +20,7 @@ Result<Isa> parse_isa(std::string_view name);
 /// Ok where this processor has every extension that our kernels of that set use, and this build has them.
 /// Errors: kDeclined, naming the set and which of the two lacks it.
 Status check_isa(Isa isa);
-/// The widest set that check_isa() takes.
+/// The widest set that check_isa() takes; scalar if it takes none.
 Isa native_isa();
 
 /// What dispatch matches kernels against.

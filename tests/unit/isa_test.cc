@@ -1,17 +1,11 @@
 // An instruction set that a build leaves out is refused, not replaced by a narrower one. The source is
-// compiled once more here, under other names, as a build with RIDGE_KERNEL_ISAS=scalar compiles it.
+// compiled twice more here, under other names: as a build with RIDGE_KERNEL_ISAS=scalar compiles it, and as one
+// that has no kernels for this processor.
 
 #include <gtest/gtest.h>
 
 #include "ops/any_operator.h"
 #include "runtime/cpu/cpu_device.h"
-
-namespace ridge {
-const char* isa_name_of_small_build(Isa isa);
-Result<Isa> parse_isa_of_small_build(std::string_view name);
-Status check_isa_of_small_build(Isa isa);
-Isa native_isa_of_small_build();
-}  // namespace ridge
 
 #define isa_name isa_name_of_small_build
 #define parse_isa parse_isa_of_small_build
@@ -19,6 +13,32 @@ Isa native_isa_of_small_build();
 #define native_isa native_isa_of_small_build
 #define processor_isa processor_isa_of_small_build
 #define RIDGE_KERNEL_ISAS "scalar"
+namespace ridge {
+const char* isa_name(Isa isa);
+Result<Isa> parse_isa(std::string_view name);
+Status check_isa(Isa isa);
+Isa native_isa();
+}  // namespace ridge
+#include "runtime/isa.cc"
+#undef isa_name
+#undef parse_isa
+#undef check_isa
+#undef native_isa
+#undef processor_isa
+#undef RIDGE_KERNEL_ISAS
+
+#define isa_name isa_name_of_foreign_build
+#define parse_isa parse_isa_of_foreign_build
+#define check_isa check_isa_of_foreign_build
+#define native_isa native_isa_of_foreign_build
+#define processor_isa processor_isa_of_foreign_build
+#define RIDGE_KERNEL_ISAS "neon"
+namespace ridge {
+const char* isa_name(Isa isa);
+Result<Isa> parse_isa(std::string_view name);
+Status check_isa(Isa isa);
+Isa native_isa();
+}  // namespace ridge
 #include "runtime/isa.cc"
 #undef isa_name
 #undef parse_isa
@@ -43,6 +63,15 @@ TEST(InstructionSet, one_left_out_of_the_build_is_refused_naming_it_what_is_ther
   EXPECT_EQ(*scalar, Isa::scalar);
   EXPECT_EQ(native_isa_of_small_build(), Isa::scalar)
       << "a device would call itself what it has no kernels of";
+}
+
+TEST(InstructionSet, a_build_without_any_of_this_processor_says_so) {
+  EXPECT_EQ(native_isa_of_foreign_build(), Isa::scalar);
+  const Status no = check_isa_of_foreign_build(native_isa_of_foreign_build());
+  EXPECT_EQ(no.code(), Code::kDeclined);
+  EXPECT_EQ(no.message(),
+            "instruction set scalar: this build has kernels for neon alone: configure it with "
+            "-DRIDGE_KERNEL_ISAS=\"scalar;avx2;avx512\"");
 }
 
 // What lists them was compiled for the set too: on a processor without it that alone is an illegal

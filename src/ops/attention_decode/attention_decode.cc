@@ -10,10 +10,8 @@ void attention_decode_reference(const AttentionDecodeArgs& a);
 
 namespace {
 
-using A = AttentionDecodeArgs;
-
 /// Sequence 0 as long as the table allows, every third one empty, the others in between.
-void prepare(A& a, const Dims& d, Random& random) {
+void prepare_attention_decode(AttentionDecodeArgs& a, const Dims& d, Random& random) {
   const int64_t room = d["max_pages"] * d["page_size"];
   std::vector<int64_t> lengths;
   int64_t pages = d["pages"];
@@ -34,13 +32,14 @@ void prepare(A& a, const Dims& d, Random& random) {
   prepare_pages(a, random, lengths);
 }
 
-Tolerance<A> tolerance() {
+Tolerance<AttentionDecodeArgs> attention_decode_tolerance() {
   const auto bound = std::make_shared<AttentionBound>();
-  return {[bound](const Judged<A>& j, Tensor A::*out, int64_t row, int64_t head, int64_t i, int64_t) {
+  return {[bound](const Judged<AttentionDecodeArgs>& j, Tensor AttentionDecodeArgs::*out, int64_t row,
+                  int64_t head, int64_t i, int64_t) {
             const int64_t position = j.inputs.kv_length.i64(row) - 1;
             if (position < 0) return 0.0;
             const double want = (j.reference.*out).f64(row, head, i);
-            return out == static_cast<Tensor A::*>(&A::lse)
+            return out == static_cast<Tensor AttentionDecodeArgs::*>(&AttentionDecodeArgs::lse)
                        ? bound->log_sum(j.inputs, want, row, row, head, position)
                        : bound->output(j.inputs, want, row, row, head, position, i);
           },
@@ -49,7 +48,8 @@ Tolerance<A> tolerance() {
 
 }  // namespace
 
-Operator<A> describe_attention_decode() {
+Operator<AttentionDecodeArgs> describe_attention_decode() {
+  using A = AttentionDecodeArgs;
   Operator<A> op;
   op.name = "attention_decode";
   op.shape_key = [](const A& a) { return attention_shape(a); };
@@ -81,9 +81,9 @@ Operator<A> describe_attention_decode() {
   for (const int64_t head_dim : {64, 128, 256})
     for (const int64_t group : {1, 2, 3, 4, 6, 8})
       for (const int64_t pages : {4, 36}) op.pace.push_back({{1, group, 1, head_dim, pages, 16, pages}});
-  op.prepare = prepare;
+  op.prepare = prepare_attention_decode;
   op.choice_exists = [](const A& a) { return scales_fit(a); };
-  op.tolerance = tolerance();
+  op.tolerance = attention_decode_tolerance();
   op.check = [](const A& a, const Dims&) { return check_attention(a); };
   return op;
 }

@@ -10,11 +10,9 @@ void attention_prefill_reference(const AttentionPrefillArgs& a);
 
 namespace {
 
-using A = AttentionPrefillArgs;
-
 /// Sequence 0 as long as the table allows; of the others every third has no new tokens, every fourth no cache
 /// at all; one row at either end of q belongs to nobody when there are rows to spare.
-void prepare(A& a, const Dims& d, Random& random) {
+void prepare_attention_prefill(AttentionPrefillArgs& a, const Dims& d, Random& random) {
   const int64_t sequences = d["sequences"], room = d["max_pages"] * d["page_size"];
   const int64_t spare = d["tokens"] >= 2 * sequences && sequences > 1 ? 1 : 0;
   std::vector<int64_t> lengths;
@@ -46,20 +44,21 @@ struct Row {
   int64_t sequence, position;
 };
 /// -1 when the row of q is no sequence's.
-Row row_of(const A& a, int64_t row) {
+Row row_of(const AttentionPrefillArgs& a, int64_t row) {
   for (int64_t s = 0; s < a.kv_length.dim(0); ++s)
     if (row >= a.query_start.i64(s) && row < a.query_start.i64(s + 1))
       return {s, a.kv_length.i64(s) - a.query_start.i64(s + 1) + row};
   return {-1, -1};
 }
 
-Tolerance<A> tolerance() {
+Tolerance<AttentionPrefillArgs> attention_prefill_tolerance() {
   const auto bound = std::make_shared<AttentionBound>();
-  return {[bound](const Judged<A>& j, Tensor A::*out, int64_t row, int64_t head, int64_t i, int64_t) {
+  return {[bound](const Judged<AttentionPrefillArgs>& j, Tensor AttentionPrefillArgs::*out, int64_t row,
+                  int64_t head, int64_t i, int64_t) {
             const Row at = row_of(j.inputs, row);
             if (at.sequence < 0 || at.position < 0) return 0.0;
             const double want = (j.reference.*out).f64(row, head, i);
-            return out == static_cast<Tensor A::*>(&A::lse)
+            return out == static_cast<Tensor AttentionPrefillArgs::*>(&AttentionPrefillArgs::lse)
                        ? bound->log_sum(j.inputs, want, at.sequence, row, head, at.position)
                        : bound->output(j.inputs, want, at.sequence, row, head, at.position, i);
           },
@@ -68,7 +67,8 @@ Tolerance<A> tolerance() {
 
 }  // namespace
 
-Operator<A> describe_attention_prefill() {
+Operator<AttentionPrefillArgs> describe_attention_prefill() {
+  using A = AttentionPrefillArgs;
   Operator<A> op;
   op.name = "attention_prefill";
   op.shape_key = [](const A& a) { return attention_shape(a); };
@@ -106,9 +106,9 @@ Operator<A> describe_attention_prefill() {
       for (const auto& [tokens, pages] :
            {std::pair<int64_t, int64_t>{16, 1}, {16, 32}, {128, 8}, {128, 32}, {512, 32}})
         op.pace.push_back({{1, 2, tokens, group, 1, head_dim, pages, 16, pages}});
-  op.prepare = prepare;
+  op.prepare = prepare_attention_prefill;
   op.choice_exists = [](const A& a) { return scales_fit(a); };
-  op.tolerance = tolerance();
+  op.tolerance = attention_prefill_tolerance();
   op.check = [](const A& a, const Dims& d) -> Status {
     if (d["sequences_plus_1"] != d["sequences"] + 1)
       return invalid_argument("query_start has ", d["sequences_plus_1"], " entries, needs one more than the ",

@@ -12,7 +12,7 @@ void feed_tokens_reference(const FeedTokensArgs& a) {
 namespace {
 
 /// Every third token stays, one source lies beyond the rows.
-void prepare(FeedTokensArgs& a, const Dims& d, Random& random) {
+void prepare_feed_tokens(FeedTokensArgs& a, const Dims& d, Random& random) {
   a.fed = int64_t{0};
   for (int64_t r = 0; r < d["rows"]; ++r) a.sampled.set(static_cast<double>(random.below(1 << 20)), r);
   for (int64_t t = 0; t < d["tokens"]; ++t) {
@@ -43,7 +43,7 @@ Operator<FeedTokensArgs> describe_feed_tokens() {
   op.reference = feed_tokens_reference;
   op.case_dims = "tokens rows";
   op.cases = {{{0, 1}}, {{1, 0}}, {{1, 1}}, {{7, 3}}, {{300, 64}}, {{64, 64}, kBench}};
-  op.prepare = prepare;
+  op.prepare = prepare_feed_tokens;
   op.tolerance = exact<A>();
   return op;
 }

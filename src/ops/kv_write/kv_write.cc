@@ -8,9 +8,7 @@ void kv_write_reference(const KvWriteArgs& a);
 
 namespace {
 
-using A = KvWriteArgs;
-
-void prepare(A& a, const Dims& d, Random& random) {
+void prepare_kv_write(KvWriteArgs& a, const Dims& d, Random& random) {
   a.written = fill_slots(a.slots, d["pages"] * d["page_size"], 7, random);
 }
 
@@ -26,10 +24,11 @@ Status check_scales(const char* name, const Tensor& pages, const Tensor& scale) 
 }
 
 /// Exact, but for a code whose x / scale lies within the rounding of the division of a tie.
-double bound(const Judged<A>& judged, Tensor A::*out, int64_t page, int64_t head, int64_t offset, int64_t i) {
-  const A& a = judged.inputs;
-  const bool keys = out == &A::k_pages;
-  if ((!keys && out != &A::v_pages) || (a.*out).dtype != kI8) return 0;
+double kv_write_bound(const Judged<KvWriteArgs>& judged, Tensor KvWriteArgs::*out, int64_t page, int64_t head,
+                      int64_t offset, int64_t i) {
+  const KvWriteArgs& a = judged.inputs;
+  const bool keys = out == &KvWriteArgs::k_pages;
+  if ((!keys && out != &KvWriteArgs::v_pages) || (a.*out).dtype != kI8) return 0;
   const Tensor& x = keys ? a.k : a.v;
   const Tensor& scale = keys ? judged.reference.k_scale : judged.reference.v_scale;
   const int64_t slot = page * a.k_pages.dim(2) + offset;
@@ -43,7 +42,8 @@ double bound(const Judged<A>& judged, Tensor A::*out, int64_t page, int64_t head
 
 }  // namespace
 
-Operator<A> describe_kv_write() {
+Operator<KvWriteArgs> describe_kv_write() {
+  using A = KvWriteArgs;
   Operator<A> op;
   op.name = "kv_write";
   const std::vector<DType> stored = {kF32, kF16, kBF16, kI8};
@@ -74,11 +74,11 @@ Operator<A> describe_kv_write() {
   for (const int64_t kv_heads : {1, 3, 8})
     for (const int64_t head_dim : {64, 256})
       for (const int64_t tokens : {1, 64}) op.pace.push_back({{tokens, kv_heads, head_dim, 8, 16}});
-  op.prepare = prepare;
+  op.prepare = prepare_kv_write;
   op.choice_exists = [](const A& a) {
     return scales_fit(a.k_pages, a.k_scale) && scales_fit(a.v_pages, a.v_scale);
   };
-  op.tolerance = {bound, false};
+  op.tolerance = {kv_write_bound, false};
   op.check = [](const A& a, const Dims&) -> Status {
     RIDGE_TRY(check_scales("k", a.k_pages, a.k_scale));
     return check_scales("v", a.v_pages, a.v_scale);

@@ -15,7 +15,7 @@ void linear_reference(const LinearArgs& a);
 namespace {
 
 /// On a GPU plain types stay as in the file: its kernels read rows of them.
-const PackedLayout* choose_layout(const Target& target, DType dtype, const Shape&) {
+const PackedLayout* choose_linear_layout(const Target& target, DType dtype, const Shape&) {
   const bool packs = target.backend == "cpu" || (target.backend == "cuda" && is_block_quantized(dtype));
   return packs ? rows16::layout(dtype) : nullptr;
 }
@@ -87,7 +87,7 @@ class PartsOfSum {
 /// Floating x: an f32 sum of in + 2 terms; weights of types with a minimum round once more. i8 x: sums of 32
 /// products are exact integers, so one term a block of 32 (two for types with a minimum), each with the
 /// rounding of its scale.
-double bound(const Judged<LinearArgs>& j, PartsOfSum& parts, int64_t t, int64_t o) {
+double linear_bound(const Judged<LinearArgs>& j, PartsOfSum& parts, int64_t t, int64_t o) {
   const LinearArgs& a = j.inputs;
   const double magnitude = j.magnitude.y.f64(t, o);
   const auto in = static_cast<double>(j.dims["in"]);
@@ -146,9 +146,9 @@ Operator<LinearArgs> describe_linear() {
   };
   op.tolerance = {
       [parts = std::make_shared<PartsOfSum>()](const Judged<A>& j, Tensor A::*, int64_t t, int64_t o, int64_t,
-                                               int64_t) { return bound(j, *parts, t, o); },
+                                               int64_t) { return linear_bound(j, *parts, t, o); },
       true};
-  op.pack = {&A::w, choose_layout, rows16::pack, rows16::kRows};
+  op.pack = {&A::w, choose_linear_layout, rows16::pack, rows16::kRows};
   op.check = check_linear;
   return op;
 }

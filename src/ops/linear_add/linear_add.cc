@@ -9,9 +9,7 @@ namespace ridge {
 
 namespace {
 
-using A = LinearAddArgs;
-
-void reference(const A& a) {
+void linear_add_reference(const LinearAddArgs& a) {
   for (int64_t o = 0; o < a.y.dim(1); ++o) {
     const std::vector<double> w = weight_row(a.w, o);
     for (int64_t t = 0; t < a.y.dim(0); ++t) {
@@ -23,12 +21,12 @@ void reference(const A& a) {
 }
 
 /// linear's: on a GPU plain types stay as in the file.
-const PackedLayout* choose_layout(const Target& target, DType dtype, const Shape&) {
+const PackedLayout* choose_linear_add_layout(const Target& target, DType dtype, const Shape&) {
   const bool packs = target.backend == "cpu" || (target.backend == "cuda" && is_block_quantized(dtype));
   return packs ? rows16::layout(dtype) : nullptr;
 }
 
-std::optional<A> fuse(const std::vector<const AnyCall*>& calls) {
+std::optional<LinearAddArgs> fuse_linear_add(const std::vector<const AnyCall*>& calls) {
   if (calls.size() != 2) return {};  // a cast of the sum has other readers beside it
   const AnyCall &linear = *calls[0], &add = *calls[1];
   const Tensor product = operand_of(linear, "y"), a = operand_of(add, "a"), b = operand_of(add, "b"),
@@ -37,7 +35,7 @@ std::optional<A> fuse(const std::vector<const AnyCall*>& calls) {
       (a.data != product.data && b.data != product.data) || operand_of(add, "y").dtype != kF32 ||
       (w.dtype != kBF16 && !is_block_quantized(w.dtype)))
     return {};
-  A fused;
+  LinearAddArgs fused;
   fused.y = operand_of(add, "y"), fused.x = operand_of(linear, "x"), fused.w = w;
   fused.bias = operand_of(linear, "bias"), fused.residual = a.data == product.data ? b : a;
   return fused;
@@ -45,7 +43,8 @@ std::optional<A> fuse(const std::vector<const AnyCall*>& calls) {
 
 }  // namespace
 
-Operator<A> describe_linear_add() {
+Operator<LinearAddArgs> describe_linear_add() {
+  using A = LinearAddArgs;
   Operator<A> op;
   op.name = "linear_add";
   op.shape_key = [](const A& a) { return text(a.y.dim(0), "x", a.y.dim(1), "x", a.w.dim(1)); };
@@ -55,7 +54,7 @@ Operator<A> describe_linear_add() {
                  {"bias", &A::bias, kIn, kWeights, "out", {kF32}, true},
                  {"residual", &A::residual, kIn, kActivations, "tokens out", {kF32}}};
   op.flops = [](const Dims& d) { return (2 * d["in"] + 1) * d["tokens"] * d["out"]; };
-  op.reference = reference;
+  op.reference = linear_add_reference;
   op.case_dims = "tokens out in";
   op.cases = {{{0, 16, 256}},
               {{1, 1, 256}},
@@ -73,13 +72,13 @@ Operator<A> describe_linear_add() {
                     return static_cast<double>(j.dims["in"] + 4) * 0x1p-24 * j.magnitude.y.f64(t, o);
                   },
                   true};
-  op.pack = {&A::w, choose_layout, rows16::pack, rows16::kRows};
+  op.pack = {&A::w, choose_linear_add_layout, rows16::pack, rows16::kRows};
   op.replaces = {"linear", "add"};
-  op.fuse = fuse;
+  op.fuse = fuse_linear_add;
   return op;
 }
 
-Status linear_add(Stream& stream, const A& args) {
+Status linear_add(Stream& stream, const LinearAddArgs& args) {
   return dispatch(stream, args);
 }
 

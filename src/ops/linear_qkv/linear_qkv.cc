@@ -8,17 +8,16 @@ namespace ridge {
 
 namespace {
 
-using A = LinearQkvArgs;
-
 struct Matrix {
-  Tensor A::*y;
-  Tensor A::*w;
-  Tensor A::*bias;
+  Tensor LinearQkvArgs::*y;
+  Tensor LinearQkvArgs::*w;
+  Tensor LinearQkvArgs::*bias;
 };
-constexpr Matrix kMatrices[] = {
-    {&A::q, &A::w_q, &A::bias_q}, {&A::k, &A::w_k, &A::bias_k}, {&A::v, &A::w_v, &A::bias_v}};
+constexpr Matrix kMatrices[] = {{&LinearQkvArgs::q, &LinearQkvArgs::w_q, &LinearQkvArgs::bias_q},
+                                {&LinearQkvArgs::k, &LinearQkvArgs::w_k, &LinearQkvArgs::bias_k},
+                                {&LinearQkvArgs::v, &LinearQkvArgs::w_v, &LinearQkvArgs::bias_v}};
 
-void reference(const A& a) {
+void linear_qkv_reference(const LinearQkvArgs& a) {
   const int64_t in = a.x.dim(1);
   std::vector<float> row(static_cast<size_t>(in));
   for (const Matrix& m : kMatrices) {
@@ -41,8 +40,8 @@ bool is_plain(const AnyCall& call) {
   return !operand_of(call, "residual") && !operand_of(call, "x_scale");
 }
 
-std::optional<A> fuse(const std::vector<const AnyCall*>& calls) {
-  A a;
+std::optional<LinearQkvArgs> fuse_linear_qkv(const std::vector<const AnyCall*>& calls) {
+  LinearQkvArgs a;
   a.x = operand_of(*calls[0], "x");
   const Tensor first = operand_of(*calls[0], "w");
   for (size_t i = 0; i < 3; ++i) {
@@ -59,7 +58,8 @@ std::optional<A> fuse(const std::vector<const AnyCall*>& calls) {
 
 }  // namespace
 
-Operator<A> describe_linear_qkv() {
+Operator<LinearQkvArgs> describe_linear_qkv() {
+  using A = LinearQkvArgs;
   Operator<A> op;
   op.name = "linear_qkv";
   op.shape_key = [](const A& a) {
@@ -77,7 +77,7 @@ Operator<A> describe_linear_qkv() {
                  {"bias_k", &A::bias_k, kIn, kWeights, "k_out", {kF32}, true},
                  {"bias_v", &A::bias_v, kIn, kWeights, "v_out", {kF32}, true}};
   op.flops = [](const Dims& d) { return 2 * d["tokens"] * d["in"] * (d["q_out"] + d["k_out"] + d["v_out"]); };
-  op.reference = reference;
+  op.reference = linear_qkv_reference;
   op.case_dims = "tokens q_out k_out v_out in";
   op.cases = {{{0, 16, 16, 16, 32}},
               {{1, 1, 1, 1, 8}},
@@ -96,11 +96,11 @@ Operator<A> describe_linear_qkv() {
                   },
                   true};
   op.replaces = {"linear", "linear", "linear"};
-  op.fuse = fuse;
+  op.fuse = fuse_linear_qkv;
   return op;
 }
 
-Status linear_qkv(Stream& stream, const A& args) {
+Status linear_qkv(Stream& stream, const LinearQkvArgs& args) {
   return dispatch(stream, args);
 }
 

@@ -9,13 +9,11 @@ namespace ridge {
 
 namespace {
 
-using A = LinearRopeKvArgs;
-
-/// A sum and that of its terms' magnitudes.
+/// LinearRopeKvArgs sum and that of its terms' magnitudes.
 struct Product {
   double sum = 0, magnitude = 0;
 };
-Product product(const A& a, int64_t t, int64_t row) {
+Product product(const LinearRopeKvArgs& a, int64_t t, int64_t row) {
   Product p;
   if (a.bias) p.sum = a.bias.f64(row), p.magnitude = std::fabs(p.sum);
   for (int64_t k = 0; k < a.x.dim(1); ++k) {
@@ -27,7 +25,7 @@ Product product(const A& a, int64_t t, int64_t row) {
 
 /// Element d of a head, of which `at(d)` gives the element before the rotation.
 template <class At>
-double rotated(const A& a, int64_t t, int64_t d, const At& at) {
+double rotated_sum(const LinearRopeKvArgs& a, int64_t t, int64_t d, const At& at) {
   const int64_t pairs = a.frequencies.dim(0);
   if (d >= 2 * pairs) return at(d);
   const int64_t pair = a.interleaved ? d / 2 : d % pairs;
@@ -40,25 +38,25 @@ double rotated(const A& a, int64_t t, int64_t d, const At& at) {
   return static_cast<double>(a.magnitude) * (at(d) * cosine + at(partner) * (second ? sine : -sine));
 }
 
-void reference(const A& a) {
+void linear_rope_kv_reference(const LinearRopeKvArgs& a) {
   const int64_t heads = a.q.dim(1), kv_heads = a.k_pages.dim(1), head_dim = a.q.dim(2);
   const auto element = [&](int64_t t, int64_t head) {
     return [&a, t, first = head * head_dim](int64_t d) { return product(a, t, first + d).sum; };
   };
   for (int64_t t = 0; t < a.q.dim(0); ++t)
     for (int64_t h = 0; h < heads; ++h)
-      for (int64_t d = 0; d < head_dim; ++d) a.q.set(rotated(a, t, d, element(t, h)), t, h, d);
+      for (int64_t d = 0; d < head_dim; ++d) a.q.set(rotated_sum(a, t, d, element(t, h)), t, h, d);
   for_each_slot(a.slots, a.k_pages, [&](int64_t t, int64_t page, int64_t offset) {
     for (int64_t h = 0; h < kv_heads; ++h)
       for (int64_t d = 0; d < head_dim; ++d) {
-        a.k_pages.set(rotated(a, t, d, element(t, heads + h)), page, h, offset, d);
+        a.k_pages.set(rotated_sum(a, t, d, element(t, heads + h)), page, h, offset, d);
         a.v_pages.set(element(t, heads + kv_heads + h)(d), page, h, offset, d);
       }
   });
 }
 
 /// Positions far and near.
-void prepare(A& a, const Dims& d, Random& random) {
+void prepare_linear_rope_kv(LinearRopeKvArgs& a, const Dims& d, Random& random) {
   for (int64_t t = 0; t < d["tokens"]; ++t)
     a.positions.set(static_cast<double>(t == 0 ? 60000 : random.below(int64_t{1} << (t % 31))), t);
   const auto pairs = static_cast<double>(a.frequencies.dim(0));
@@ -68,7 +66,7 @@ void prepare(A& a, const Dims& d, Random& random) {
 }
 
 /// linear's bound of both elements of a pair, turned, and rope's own roundings; of head `head` of all of w.
-double turned_bound(const A& a, int64_t t, int64_t head, int64_t d, bool turns) {
+double turned_bound(const LinearRopeKvArgs& a, int64_t t, int64_t head, int64_t d, bool turns) {
   constexpr double kTable = 2.5, kRoundings = 2;  // ops/rope/README.md
   const int64_t pairs = a.frequencies.dim(0), first = head * a.q.dim(2);
   const double unit = (static_cast<double>(a.x.dim(1)) + 3) * 0x1p-24;
@@ -81,22 +79,23 @@ double turned_bound(const A& a, int64_t t, int64_t head, int64_t d, bool turns) 
           (kTable + kRoundings) * 0x1p-24 * (std::fabs(own.sum) + std::fabs(other.sum)));
 }
 
-double bound(const Judged<A>& judged, Tensor A::*out, int64_t i, int64_t j, int64_t k, int64_t l) {
-  const A& a = judged.inputs;
+double linear_rope_kv_bound(const Judged<LinearRopeKvArgs>& judged, Tensor LinearRopeKvArgs::*out, int64_t i,
+                            int64_t j, int64_t k, int64_t l) {
+  const LinearRopeKvArgs& a = judged.inputs;
   const int64_t heads = a.q.dim(1), kv_heads = a.k_pages.dim(1);
-  if (out == &A::q) return turned_bound(a, i, j, k, true);
+  if (out == &LinearRopeKvArgs::q) return turned_bound(a, i, j, k, true);
   for (int64_t t = 0; t < a.slots.dim(0); ++t)
     if (a.slots.i64(t) == i * a.k_pages.dim(2) + k)
-      return out == &A::k_pages ? turned_bound(a, t, heads + j, l, true)
-                                : turned_bound(a, t, heads + kv_heads + j, l, false);
+      return out == &LinearRopeKvArgs::k_pages ? turned_bound(a, t, heads + j, l, true)
+                                               : turned_bound(a, t, heads + kv_heads + j, l, false);
   return 0;
 }
 
-std::optional<A> fuse(const std::vector<const AnyCall*>& calls) {
+std::optional<LinearRopeKvArgs> fuse_linear_rope_kv(const std::vector<const AnyCall*>& calls) {
   if (calls.size() != 2) return {};
   const AnyCall &linear = *calls[0], &rope = *calls[1];
   const Tensor y = operand_of(linear, "y"), w = operand_of(linear, "w"), x = operand_of(linear, "x");
-  A a;
+  LinearRopeKvArgs a;
   a.q = operand_of(rope, "q"), a.k_pages = operand_of(rope, "k_pages"),
   a.v_pages = operand_of(rope, "v_pages");
   const Tensor k = operand_of(rope, "k"), v = operand_of(rope, "v");
@@ -114,7 +113,7 @@ std::optional<A> fuse(const std::vector<const AnyCall*>& calls) {
   return a;
 }
 
-Status check(const A& a, const Dims& d) {
+Status check_linear_rope_kv(const LinearRopeKvArgs& a, const Dims& d) {
   if (2 * d["pairs"] > d["head_dim"])
     return invalid_argument("frequencies has ", d["pairs"], " pairs, which rotate ", 2 * d["pairs"],
                             " elements; q has head_dim ", d["head_dim"]);
@@ -127,7 +126,8 @@ Status check(const A& a, const Dims& d) {
 
 }  // namespace
 
-Operator<A> describe_linear_rope_kv() {
+Operator<LinearRopeKvArgs> describe_linear_rope_kv() {
+  using A = LinearRopeKvArgs;
   Operator<A> op;
   op.name = "linear_rope_kv";
   op.shape_key = [](const A& a) {
@@ -149,7 +149,7 @@ Operator<A> describe_linear_rope_kv() {
     return d["tokens"] * (2 * d["rows"] * d["in"] + (d["heads"] + d["kv_heads"]) * 2 * d["pairs"] * 3);
   };
   op.touched = {{"k_pages", written_elements}, {"v_pages", written_elements}};
-  op.reference = reference;
+  op.reference = linear_rope_kv_reference;
   op.case_dims = "tokens heads kv_heads head_dim pairs pages page_size rows in";
   const auto interleaved = [](A& a) { a.interleaved = true, a.magnitude = 1.25f; };
   const auto settled = [](A& a) { a.interleaved = a.settled = true; };
@@ -161,15 +161,15 @@ Operator<A> describe_linear_rope_kv() {
               {{3, 2, 1, 128, 32, 2, 16, 512, 4104}, 0, settled, "half of the head"},
               {{9, 2, 2, 80, 7, 2, 256, 480, 16}, 0, interleaved},
               {{8, 32, 8, 128, 64, 64, 16, 6144, 4096}, kBench, interleaved}};
-  op.prepare = prepare;
-  op.tolerance = {bound, false};
-  op.check = check;
+  op.prepare = prepare_linear_rope_kv;
+  op.tolerance = {linear_rope_kv_bound, false};
+  op.check = check_linear_rope_kv;
   op.replaces = {"linear", "rope_kv_write"};
-  op.fuse = fuse;
+  op.fuse = fuse_linear_rope_kv;
   return op;
 }
 
-Status linear_rope_kv(Stream& stream, const A& args) {
+Status linear_rope_kv(Stream& stream, const LinearRopeKvArgs& args) {
   return dispatch(stream, args);
 }
 

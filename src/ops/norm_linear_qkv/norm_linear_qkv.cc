@@ -8,20 +8,19 @@ namespace ridge {
 
 namespace {
 
-using A = NormLinearQkvArgs;
-
-struct Matrix {
-  Tensor A::*y;
-  Tensor A::*w;
-  Tensor A::*bias;
+struct NormedMatrix {
+  Tensor NormLinearQkvArgs::*y;
+  Tensor NormLinearQkvArgs::*w;
+  Tensor NormLinearQkvArgs::*bias;
 };
-constexpr Matrix kMatrices[] = {
-    {&A::q, &A::w_q, &A::bias_q}, {&A::k, &A::w_k, &A::bias_k}, {&A::v, &A::w_v, &A::bias_v}};
+constexpr NormedMatrix kNormedMatrices[] = {{&NormLinearQkvArgs::q, &NormLinearQkvArgs::w_q, &NormLinearQkvArgs::bias_q},
+                                {&NormLinearQkvArgs::k, &NormLinearQkvArgs::w_k, &NormLinearQkvArgs::bias_k},
+                                {&NormLinearQkvArgs::v, &NormLinearQkvArgs::w_v, &NormLinearQkvArgs::bias_v}};
 
-void reference(const A& a) {
+void norm_linear_qkv_reference(const NormLinearQkvArgs& a) {
   for (int64_t t = 0; t < a.x.dim(0); ++t) {
     const std::vector<double> x = normalized_row(a.x, t, a.norm, a.epsilon, a.weight_offset);
-    for (const Matrix& m : kMatrices)
+    for (const NormedMatrix& m : kNormedMatrices)
       for (int64_t o = 0; o < (a.*m.y).dim(1); ++o) {
         const std::vector<double> w = weight_row(a.*m.w, o);
         double sum = a.*m.bias ? (a.*m.bias).f64(o) : 0;
@@ -31,12 +30,12 @@ void reference(const A& a) {
   }
 }
 
-std::optional<A> fuse(const std::vector<const AnyCall*>& calls) {
+std::optional<NormLinearQkvArgs> fuse_norm_linear_qkv(const std::vector<const AnyCall*>& calls) {
   if (calls.size() != 2) return {};
   const AnyCall &norm = *calls[0], &linear = *calls[1];
   const Tensor x = operand_of(norm, "x"), normed = operand_of(norm, "y");
   if (operand_of(linear, "x").data != normed.data || normed.dtype != kF32 || x.dtype != kF32) return {};
-  A a;
+  NormLinearQkvArgs a;
   a.x = x, a.norm = operand_of(norm, "w");
   a.epsilon = static_cast<float>(param_of(norm, "epsilon"));
   a.weight_offset = static_cast<float>(param_of(norm, "weight_offset"));
@@ -49,7 +48,8 @@ std::optional<A> fuse(const std::vector<const AnyCall*>& calls) {
 
 }  // namespace
 
-Operator<A> describe_norm_linear_qkv() {
+Operator<NormLinearQkvArgs> describe_norm_linear_qkv() {
+  using A = NormLinearQkvArgs;
   Operator<A> op;
   op.name = "norm_linear_qkv";
   op.shape_key = [](const A& a) {
@@ -71,7 +71,7 @@ Operator<A> describe_norm_linear_qkv() {
   op.flops = [](const Dims& d) {
     return (2 * (d["q_out"] + d["k_out"] + d["v_out"]) + 4) * d["tokens"] * d["in"];
   };
-  op.reference = reference;
+  op.reference = norm_linear_qkv_reference;
   op.case_dims = "tokens q_out k_out v_out in";
   const auto gemma = [](A& a) { a.weight_offset = 1, a.epsilon = 1e-6f; };
   op.cases = {{{0, 16, 16, 16, 32}},   {{1, 1, 1, 1, 8}},
@@ -91,11 +91,11 @@ Operator<A> describe_norm_linear_qkv() {
     return {};
   };
   op.replaces = {"rms_norm", "linear_qkv"};
-  op.fuse = fuse;
+  op.fuse = fuse_norm_linear_qkv;
   return op;
 }
 
-Status norm_linear_qkv(Stream& stream, const A& args) {
+Status norm_linear_qkv(Stream& stream, const NormLinearQkvArgs& args) {
   return dispatch(stream, args);
 }
 

@@ -6,7 +6,7 @@ void rope_reference(const RopeArgs& a);
 
 namespace {
 
-void prepare(RopeArgs& a, const Dims&, Random& random) {
+void prepare_rope(RopeArgs& a, const Dims&, Random& random) {
   for (int64_t t = 0; t < a.positions.elements(); ++t)
     a.positions.set(static_cast<double>(t == 0 ? 60000 : random.below(int64_t{1} << (t % 31))), t);
   const auto pairs = static_cast<double>(a.frequencies.dim(0));
@@ -16,7 +16,8 @@ void prepare(RopeArgs& a, const Dims&, Random& random) {
 
 /// Each rotated element is two products of inputs with a table value that is off by `kTable` u of the
 /// magnitude (README.md), and three more roundings.
-double bound(const Judged<RopeArgs>& judged, Tensor RopeArgs::*, int64_t t, int64_t h, int64_t d, int64_t) {
+double rope_bound(const Judged<RopeArgs>& judged, Tensor RopeArgs::*, int64_t t, int64_t h, int64_t d,
+                  int64_t) {
   constexpr double kTable = 2.5, kRoundings = 2;
   const RopeArgs& a = judged.inputs;
   const int64_t pairs = a.frequencies.dim(0);
@@ -26,7 +27,7 @@ double bound(const Judged<RopeArgs>& judged, Tensor RopeArgs::*, int64_t t, int6
          (std::fabs(a.x.f64(t, h, d)) + std::fabs(a.x.f64(t, h, partner)));
 }
 
-Status check(const RopeArgs& a, const Dims& d) {
+Status check_rope(const RopeArgs& a, const Dims& d) {
   if (2 * d["pairs"] > d["head_dim"])
     return invalid_argument("frequencies has ", d["pairs"], " pairs, which rotate ", 2 * d["pairs"],
                             " elements; x has head_dim ", d["head_dim"]);
@@ -73,9 +74,9 @@ Operator<RopeArgs> describe_rope() {
   for (const int64_t heads : {1, 3, 9, 32})
     for (const int64_t pairs : {32, 64, 128})
       for (const int64_t tokens : {1, 32}) op.pace.push_back({{tokens, heads, 2 * pairs, pairs}});
-  op.prepare = prepare;
-  op.tolerance = {bound, false};
-  op.check = check;
+  op.prepare = prepare_rope;
+  op.tolerance = {rope_bound, false};
+  op.check = check_rope;
   return op;
 }
 

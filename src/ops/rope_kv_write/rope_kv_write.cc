@@ -8,10 +8,8 @@ void rope_kv_write_reference(const RopeKvWriteArgs& a);
 
 namespace {
 
-using A = RopeKvWriteArgs;
-
 /// Positions far and near.
-void prepare(A& a, const Dims& d, Random& random) {
+void prepare_rope_kv_write(RopeKvWriteArgs& a, const Dims& d, Random& random) {
   for (int64_t t = 0; t < d["tokens"]; ++t)
     a.positions.set(static_cast<double>(t == 0 ? 60000 : random.below(int64_t{1} << (t % 31))), t);
   const auto pairs = static_cast<double>(a.frequencies.dim(0));
@@ -21,7 +19,7 @@ void prepare(A& a, const Dims& d, Random& random) {
 }
 
 /// rope's bound for element d of a head of x.
-double rotation_bound(const A& a, const Tensor& x, int64_t t, int64_t h, int64_t d) {
+double rotation_bound(const RopeKvWriteArgs& a, const Tensor& x, int64_t t, int64_t h, int64_t d) {
   constexpr double kTable = 2.5, kRoundings = 2;  // ops/rope/README.md
   const int64_t pairs = a.frequencies.dim(0);
   if (d >= 2 * pairs) return 0;
@@ -31,18 +29,19 @@ double rotation_bound(const A& a, const Tensor& x, int64_t t, int64_t h, int64_t
 }
 
 /// v is exact.
-double bound(const Judged<A>& judged, Tensor A::*out, int64_t i, int64_t j, int64_t k, int64_t l) {
-  const A& a = judged.inputs;
-  if (out == &A::q) return rotation_bound(a, a.q, i, j, k);
-  if (out == &A::v_pages) return 0;
+double rope_kv_write_bound(const Judged<RopeKvWriteArgs>& judged, Tensor RopeKvWriteArgs::*out, int64_t i,
+                           int64_t j, int64_t k, int64_t l) {
+  const RopeKvWriteArgs& a = judged.inputs;
+  if (out == &RopeKvWriteArgs::q) return rotation_bound(a, a.q, i, j, k);
+  if (out == &RopeKvWriteArgs::v_pages) return 0;
   for (int64_t t = 0; t < a.slots.dim(0); ++t)
     if (a.slots.i64(t) == i * a.k_pages.dim(2) + k) return rotation_bound(a, a.k, t, j, l);
   return 0;
 }
 
-std::optional<A> fuse(const std::vector<const AnyCall*>& calls) {
+std::optional<RopeKvWriteArgs> fuse_rope_kv_write(const std::vector<const AnyCall*>& calls) {
   const AnyCall &rope_q = *calls[0], &rope_k = *calls[1], &write = *calls[2];
-  A a;
+  RopeKvWriteArgs a;
   a.q = operand_of(rope_q, "x"), a.k = operand_of(rope_k, "x"), a.v = operand_of(write, "v");
   a.k_pages = operand_of(write, "k_pages"), a.v_pages = operand_of(write, "v_pages");
   a.slots = operand_of(write, "slots"), a.positions = operand_of(rope_q, "positions");
@@ -63,7 +62,8 @@ std::optional<A> fuse(const std::vector<const AnyCall*>& calls) {
 
 }  // namespace
 
-Operator<A> describe_rope_kv_write() {
+Operator<RopeKvWriteArgs> describe_rope_kv_write() {
+  using A = RopeKvWriteArgs;
   Operator<A> op;
   op.name = "rope_kv_write";
   const std::vector<DType> stored = {kF32, kF16, kBF16};
@@ -98,8 +98,8 @@ Operator<A> describe_rope_kv_write() {
               {{260, 1, 2, 24, 8, 5, 64}, 0, interleaved, "many tokens, part of the head"},
               {{1, 9, 3, 64, 32, 64, 16}, kBench},
               {{512, 9, 3, 64, 32, 64, 16}, kBench}};
-  op.prepare = prepare;
-  op.tolerance = {bound, false};
+  op.prepare = prepare_rope_kv_write;
+  op.tolerance = {rope_kv_write_bound, false};
   op.check = [](const A& a, const Dims& d) -> Status {
     if (2 * d["pairs"] > d["head_dim"])
       return invalid_argument("frequencies has ", d["pairs"], " pairs, which rotate ", 2 * d["pairs"],
@@ -109,7 +109,7 @@ Operator<A> describe_rope_kv_write() {
     return {};
   };
   op.replaces = {"rope", "rope", "kv_write"};
-  op.fuse = fuse;
+  op.fuse = fuse_rope_kv_write;
   return op;
 }
 

@@ -24,14 +24,12 @@ const char* sample_status_name(int32_t status) {
 
 namespace {
 
-using A = SampleArgs;
-
-int64_t live_columns(const A& a) {
+int64_t live_columns(const SampleArgs& a) {
   return a.vocab == 0 ? a.logits.dim(1) : a.vocab;
 }
 
 /// What does not need the values of rows.
-Status check(const A& a, const Dims& d) {
+Status check_sample(const SampleArgs& a, const Dims& d) {
   if (a.vocab < 0 || a.vocab > d["columns"])
     return invalid_argument("sample: vocab is ", a.vocab, ", needs to be 0 to columns, ", d["columns"]);
   if (d["columns"] > std::numeric_limits<int32_t>::max())
@@ -63,7 +61,7 @@ Status check_ids(const Tensor& t, const char* name, int64_t row, int64_t vocab) 
 }
 
 /// Parameters of rows, in host memory.
-Status check_rows(const A& a) {
+Status check_rows(const SampleArgs& a) {
   constexpr double kFinite = std::numeric_limits<float>::max();
   for (int64_t r = 0; r < a.logits.dim(0); ++r) {
     RIDGE_TRY(in_range(a.temperature, "temperature", r, 0, kFinite, "at least 0 and finite"));
@@ -89,7 +87,7 @@ T one_of(Random& random, std::initializer_list<T> choices) {
 }
 
 /// Rows cycle through every combination of filters off and on; values are random.
-void prepare(A& a, const Dims& d, Random& random) {
+void prepare_sample(SampleArgs& a, const Dims& d, Random& random) {
   const int64_t vocab = d["columns"];
   for (int64_t r = 0; r < d["rows"]; ++r) {
     a.temperature.set(r % 9 == 8 ? 0.0f : one_of(random, {0.3f, 0.8f, 1.0f, 1.7f}), r);
@@ -113,12 +111,12 @@ void prepare(A& a, const Dims& d, Random& random) {
   }
 }
 
-void fill_row(A& a, int64_t r, double value) {
+void fill_row(SampleArgs& a, int64_t r, double value) {
   for (int64_t i = 0; i < a.logits.dim(1); ++i) a.logits.set(value, r, i);
 }
 
 /// K30, and a row that must not notice.
-void not_finite(A& a) {
+void not_finite(SampleArgs& a) {
   fill_row(a, 0, -HUGE_VAL), a.logits.set(-3, 0, 17);
   fill_row(a, 1, -HUGE_VAL);
   a.logits.set(std::nan(""), 2, a.logits.dim(1) - 1);
@@ -132,13 +130,13 @@ void not_finite(A& a) {
 }
 
 /// Equal logits by the hundred; top_k and top_p cut through them.
-void ties(A& a) {
+void ties(SampleArgs& a) {
   for (int64_t r = 0; r < a.logits.dim(0); ++r)
     for (int64_t i = 0; i < a.logits.dim(1); ++i) a.logits.set(static_cast<double>(i * 7 % 5 + r % 2), r, i);
 }
 
 /// K29: pad lanes are NaN and huge.
-void padded(A& a) {
+void padded(SampleArgs& a) {
   a.vocab = a.logits.dim(1) - 64;
   for (int64_t r = 0; r < a.logits.dim(0); ++r)
     for (int64_t i = a.vocab; i < a.logits.dim(1); ++i) a.logits.set(r % 2 ? std::nan("") : 1e30, r, i);
@@ -150,23 +148,23 @@ void padded(A& a) {
 }  // namespace
 
 Operator<SampleArgs> describe_sample() {
-  Operator<A> op;
+  Operator<SampleArgs> op;
   op.name = "sample";
-  op.operands = {{"ids", &A::ids, kOut, kIndices, "rows", {kI32}},
-                 {"status", &A::status, kOut, kIndices, "rows", {kI32}},
-                 {"logprob", &A::logprob, kOut, kActivations, "rows", {kF32}},
-                 {"logits", &A::logits, kIn, kActivations, "rows columns", {kF32}},
-                 {"temperature", &A::temperature, kIn, kActivations, "rows", {kF32}},
-                 {"top_k", &A::top_k, kIn, kIndices, "rows", {kI32}},
-                 {"top_p", &A::top_p, kIn, kActivations, "rows", {kF32}},
-                 {"min_p", &A::min_p, kIn, kActivations, "rows", {kF32}},
-                 {"seed", &A::seed, kIn, kIndices, "rows", {kI64}},
-                 {"position", &A::position, kIn, kIndices, "rows", {kI64}},
-                 {"history", &A::history, kIn, kIndices, "rows history_length", {kI32}, true},
-                 {"penalties", &A::penalties, kIn, kActivations, "rows 3", {kF32}, true},
-                 {"bias_ids", &A::bias_ids, kIn, kIndices, "rows biases", {kI32}, true},
-                 {"bias_values", &A::bias_values, kIn, kActivations, "rows biases", {kF32}, true}};
-  op.params = {{"vocab", &A::vocab}};
+  op.operands = {{"ids", &SampleArgs::ids, kOut, kIndices, "rows", {kI32}},
+                 {"status", &SampleArgs::status, kOut, kIndices, "rows", {kI32}},
+                 {"logprob", &SampleArgs::logprob, kOut, kActivations, "rows", {kF32}},
+                 {"logits", &SampleArgs::logits, kIn, kActivations, "rows columns", {kF32}},
+                 {"temperature", &SampleArgs::temperature, kIn, kActivations, "rows", {kF32}},
+                 {"top_k", &SampleArgs::top_k, kIn, kIndices, "rows", {kI32}},
+                 {"top_p", &SampleArgs::top_p, kIn, kActivations, "rows", {kF32}},
+                 {"min_p", &SampleArgs::min_p, kIn, kActivations, "rows", {kF32}},
+                 {"seed", &SampleArgs::seed, kIn, kIndices, "rows", {kI64}},
+                 {"position", &SampleArgs::position, kIn, kIndices, "rows", {kI64}},
+                 {"history", &SampleArgs::history, kIn, kIndices, "rows history_length", {kI32}, true},
+                 {"penalties", &SampleArgs::penalties, kIn, kActivations, "rows 3", {kF32}, true},
+                 {"bias_ids", &SampleArgs::bias_ids, kIn, kIndices, "rows biases", {kI32}, true},
+                 {"bias_values", &SampleArgs::bias_values, kIn, kActivations, "rows biases", {kF32}, true}};
+  op.params = {{"vocab", &SampleArgs::vocab}};
   // The largest, and of each logit a difference, an exponential and a sum: 4.
   op.flops = [](const Dims& d) { return 4 * d["rows"] * d["columns"]; };
   op.reference = sample_reference;
@@ -187,22 +185,22 @@ Operator<SampleArgs> describe_sample() {
               {{1, 262144, 1, 1}, kBench},
               {{64, 154880, 1, 1}, kBench}};
   // Greedy: filters add passes that the Cost does not count, and the account must not forgive.
-  const auto greedy = [](A& a) {
+  const auto greedy = [](SampleArgs& a) {
     for (int64_t r = 0; r < a.logits.dim(0); ++r) a.temperature.set(0, r);
   };
   op.pace = {{{1, 4096, 1, 1}, 0, greedy}, {{1, 65536, 1, 1}, 0, greedy}};
-  op.prepare = prepare;
-  op.choice_exists = [](const A& a) {
+  op.prepare = prepare_sample;
+  op.choice_exists = [](const SampleArgs& a) {
     return (!a.penalties || a.history) && bool(a.bias_ids) == bool(a.bias_values);
   };
   // Ids and statuses are exact: no case draws within rounding of a boundary. The logarithm of a sum of
   // positive terms is off by the relative error of the sum: 128 additions a lane, 6 to fold lanes, 2 for the
   // exponential, and 3 roundings of its argument d = largest - logit, each worth d, whose mean is below
   // ln(columns) + 2 < 24.
-  op.tolerance = {[](const Judged<A>&, Tensor A::*out, int64_t, int64_t, int64_t, int64_t) {
-    return out == static_cast<Tensor A::*>(&A::logprob) ? (136 + 3 * 24) * 0x1p-24 : 0.0;
+  op.tolerance = {[](const Judged<SampleArgs>&, Tensor SampleArgs::*out, int64_t, int64_t, int64_t, int64_t) {
+    return out == static_cast<Tensor SampleArgs::*>(&SampleArgs::logprob) ? (136 + 3 * 24) * 0x1p-24 : 0.0;
   }};
-  op.check = check;
+  op.check = check_sample;
   return op;
 }
 

@@ -11,7 +11,7 @@ namespace ridge {
 
 namespace {
 
-using Row = std::vector<double>;
+using Logits = std::vector<double>;
 
 int32_t parameter_status(const SampleArgs& a, int64_t r) {
   const double temperature = a.temperature.f64(r), top_p = a.top_p.f64(r), min_p = a.min_p.f64(r);
@@ -37,7 +37,7 @@ double to_f32(double v) {
 }
 
 /// Penalties and biases on `z`.
-int32_t adjust(const SampleArgs& a, int64_t r, Row& z) {
+int32_t adjust(const SampleArgs& a, int64_t r, Logits& z) {
   std::vector<int64_t> history, biased;
   const auto vocab = static_cast<int64_t>(z.size());
   if (!ids_of(a.history, r, vocab, &history) || !ids_of(a.bias_ids, r, vocab, &biased)) return kSampleBadId;
@@ -64,7 +64,7 @@ double weight_of(double v, double largest, double temperature) {
   return v == largest ? 1 : std::isinf(largest) ? 0 : std::exp((v - largest) / temperature);
 }
 
-int64_t choose(const SampleArgs& a, int64_t r, const Row& z) {
+int64_t choose(const SampleArgs& a, int64_t r, const Logits& z) {
   std::vector<int64_t> order(z.size());
   std::iota(order.begin(), order.end(), 0);
   const auto at = [&](int64_t i) { return z[static_cast<size_t>(i)]; };
@@ -101,9 +101,9 @@ int64_t choose(const SampleArgs& a, int64_t r, const Row& z) {
 
 int32_t sample_row(const SampleArgs& a, int64_t r, int64_t* id, double* logprob) {
   if (const int32_t status = parameter_status(a, r); status != kSampleOk) return status;
-  Row raw(static_cast<size_t>(a.vocab == 0 ? a.logits.dim(1) : a.vocab));
+  Logits raw(static_cast<size_t>(a.vocab == 0 ? a.logits.dim(1) : a.vocab));
   for (size_t i = 0; i < raw.size(); ++i) raw[i] = a.logits.f64(r, static_cast<int64_t>(i));
-  Row z = raw;
+  Logits z = raw;
   if (const int32_t status = adjust(a, r, z); status != kSampleOk) return status;
   const auto is_nan = [](double v) { return std::isnan(v); };
   if (std::any_of(raw.begin(), raw.end(), is_nan) || std::any_of(z.begin(), z.end(), is_nan))

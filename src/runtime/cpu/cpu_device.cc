@@ -8,8 +8,9 @@ namespace ridge {
 
 Result<std::unique_ptr<CpuDevice>> CpuDevice::create(const CpuOptions& options) {
   auto device = std::make_unique<CpuDevice>();
-  if (options.isa != Isa::none) RIDGE_TRY(check_isa(options.isa));
-  device->target_ = {"cpu", options.isa == Isa::none ? native_isa() : options.isa};
+  const Isa isa = options.isa == Isa::none ? native_isa() : options.isa;
+  RIDGE_TRY(check_isa(isa));
+  device->target_ = {"cpu", isa};
   const int cores = allowed_cores();
   RIDGE_ASSIGN(device->team_, ThreadTeam::create(options.threads == 0 ? cores : options.threads));
   if (options.threads > cores)
