@@ -6,6 +6,7 @@
 #include "advise/advise.h"
 #include "advise/levers_here.h"
 #include "advise/score.h"
+#include "base/build.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/user_folder.h"

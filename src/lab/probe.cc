@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "account/recorder.h"
+#include "base/build.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/pressure.h"
@@ -235,9 +236,6 @@ Status unfinished(const ProbeOptions& o) {
 
 }  // namespace
 
-const char* built_commit() {
-  return RIDGE_COMMIT;
-}
 std::string built_compiler() {
   return text("gcc-compatible ", __VERSION__);
 }
@@ -306,7 +304,7 @@ Result<Machine> probe_device(Device& device, const ProbeOptions& options) {
   Machine m;
   const MachineIdentity id = identity_of(device);
   m.cpu = id.cpu, m.isa = id.isa, m.build = id.build, m.compiler = built_compiler();
-  m.commit = RIDGE_COMMIT, m.date = utc_now(), m.cores = allowed_cores(), m.governor = "as found";
+  m.commit = built_commit(), m.date = utc_now(), m.cores = allowed_cores(), m.governor = "as found";
   for (const Backend& b : backends())
     if (device.target().backend == b.name && b.probe != nullptr) RIDGE_TRY(b.probe(device, &m));
   if (m.by_threads.empty()) return declined("device ", device.target().backend, " has no probe");

@@ -35,8 +35,7 @@ std::string machine_path_of(const Device& device);
 struct ProbeLoops;  // lab/probe_loops.h
 /// The loops of an instruction set.
 ProbeLoops probe_loops_of(Isa isa);
-/// The commit that this library was built from, and what built it.
-const char* built_commit();
+/// What built this library.
 std::string built_compiler();
 /// Nanoseconds that this thread has had a core.
 int64_t thread_ns();

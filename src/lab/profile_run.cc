@@ -1,6 +1,7 @@
 #include "lab/profile_run.h"
 
 #include "account/recorder.h"
+#include "base/build.h"
 #include "base/clock.h"
 #include "lab/probe.h"
 

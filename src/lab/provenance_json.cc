@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/build.h"
 #include "base/clock.h"
 #include "lab/probe.h"
 

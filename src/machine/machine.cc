@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/build.h"
 #include "base/files.h"
 #include "base/user_folder.h"
 #include "machine/plausible.h"
@@ -136,7 +137,7 @@ double piece_bandwidth(const ThreadCeilings& c, int64_t bytes) {
 }
 
 MachineIdentity this_machine(const std::string& isa) {
-  return {cpu_name(), isa, RIDGE_BUILD};
+  return {cpu_name(), isa, built_kernels()};
 }
 MachineIdentity this_machine(const std::string& backend, const std::string& device) {
   MachineIdentity id = this_machine(backend);

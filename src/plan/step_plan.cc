@@ -19,7 +19,7 @@ namespace {
 // user-space address exists on x86-64 or AArch64, and no region reaches the next one.
 constexpr uintptr_t kVirtualBase = uintptr_t{1} << 62;
 constexpr uintptr_t kVirtualStride = uintptr_t{1} << 44;
-constexpr int64_t kAlignment = 64;
+constexpr int64_t kRegionAlignment = 64;
 
 template <class Visit>
 void for_each_operand(AnyCall& call, const Visit& visit) {
@@ -50,7 +50,7 @@ bool uses(AnyCall& call, const void* address, bool reading) {
 Tensor StepPlan::reserve(DType dtype, const Shape& shape, Kind kind) {
   const uintptr_t address = kVirtualBase + kVirtualStride * regions_.size();
   Tensor t(reinterpret_cast<void*>(address), dtype, shape);
-  regions_.push_back({round_up(t.bytes(), kAlignment), kind});
+  regions_.push_back({round_up(t.bytes(), kRegionAlignment), kind});
   return t;
 }
 Tensor StepPlan::activation(DType dtype, const Shape& shape) {

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kWindowPattern = 6;  // every sixth layer is global
 constexpr float kLocalRopeBase = 10000.0f;
 
-struct Layer : DecoderLayer {
+struct Gemma3Layer : DecoderLayer {
   Tensor q, k, v, q_norm, k_norm, post_attention_norm, post_mlp_norm;
   bool local = false;
 };
@@ -26,7 +26,7 @@ class Gemma3 final : public Model {
   const DecoderConfig& config() const override { return config_; }
   std::vector<KvShape> kv_shapes() const override {
     std::vector<KvShape> shapes;
-    for (const Layer& l : layers_)
+    for (const Gemma3Layer& l : layers_)
       shapes.push_back({config_.kv_heads, config_.head_dim, l.local ? window_ : 0});
     return shapes;
   }
@@ -39,7 +39,7 @@ class Gemma3 final : public Model {
   DecoderConfig config_;
   int64_t window_ = 0;
   RopeTable global_rope_, local_rope_;
-  std::vector<Layer> layers_;
+  std::vector<Gemma3Layer> layers_;
   DecoderEnds ends_;
   Tensor global_frequencies_, local_frequencies_;
 };
@@ -49,7 +49,7 @@ Status Gemma3::load_layers(WeightStore& w, int64_t pattern) {
   const int64_t q_width = c.heads * c.head_dim, kv_width = c.kv_heads * c.head_dim;
   for (int64_t i = 0; i < c.layers; ++i) {
     const std::string at = text("blk.", i, ".");
-    Layer l;
+    Gemma3Layer l;
     l.local = (i + 1) % pattern != 0;
     RIDGE_TRY(load_decoder_layer(w, c, i, &l));
     RIDGE_ASSIGN(l.q, w.matrix(at + "attn_q.weight", q_width, c.hidden));
@@ -95,7 +95,7 @@ void Gemma3::write_step(StepPlan& plan, const BatchShape& batch, const KvPages& 
   const float epsilon = config_.epsilon;
   Tensor x = step.embed("embedding", ends_.embedding, std::sqrt(static_cast<float>(config_.hidden)));
   for (int64_t i = 0; i < config_.layers; ++i) {
-    const Layer& l = layers_[static_cast<size_t>(i)];
+    const Gemma3Layer& l = layers_[static_cast<size_t>(i)];
     Activations in = step.norm_input(in_layer(i, "attention norm"), x, l.attention_norm, epsilon);
     Tensor q = step.linear(in_layer(i, "q"), in, l.q), k = step.linear(in_layer(i, "k"), in, l.k);
     const Tensor v = step.linear(in_layer(i, "v"), in, l.v);

@@ -1,0 +1,12 @@
+#include "base/build.h"
+
+namespace ridge {
+
+const char* built_kernels() {
+  return RIDGE_BUILD;
+}
+const char* built_commit() {
+  return RIDGE_COMMIT;
+}
+
+}  // namespace ridge
