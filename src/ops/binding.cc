@@ -28,6 +28,13 @@ std::vector<std::string> dim_words(const char* dims) {
   }
 }
 
+Shape shape_of(const char* dims, const Dims& values) {
+  Shape shape;
+  for (const auto& word : dim_words(dims))
+    shape.push_back(word[0] >= '0' && word[0] <= '9' ? std::atoll(word.c_str()) : values[word]);
+  return shape;
+}
+
 SplitBytes split_bytes(const Tensor& t, int64_t elements) {
   if (t.layout != nullptr) {
     const int64_t rows = t.dim(0), columns = t.dim(1), all = t.elements();
