@@ -1,6 +1,6 @@
 #pragma once
-// What this program was built from. A file of its own: it changes with every commit, and what it says is compiled
-// into nothing else.
+// What this program was built from. A file of its own: it changes with every commit, and what it says is
+// compiled into nothing else.
 
 namespace ridge {
 

@@ -5,6 +5,7 @@
 
 #include "base/stop.h"
 #include "ops/binding.h"
+#include "ops/conformance.h"
 
 namespace ridge {
 

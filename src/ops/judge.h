@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/conformance.h"
+#include "ops/host_operand.h"
 
 namespace ridge {
 

@@ -1,6 +1,6 @@
 // An instruction set that a build leaves out is refused, not replaced by a narrower one. The source is
-// compiled twice more here, under other names: as a build with RIDGE_KERNEL_ISAS=scalar compiles it, and as one
-// that has no kernels for this processor.
+// compiled twice more here, under other names: as a build with RIDGE_KERNEL_ISAS=scalar compiles it, and as
+// one that has no kernels for this processor.
 
 #include <gtest/gtest.h>
 

@@ -13,9 +13,10 @@ struct NormedMatrix {
   Tensor NormLinearQkvArgs::*w;
   Tensor NormLinearQkvArgs::*bias;
 };
-constexpr NormedMatrix kNormedMatrices[] = {{&NormLinearQkvArgs::q, &NormLinearQkvArgs::w_q, &NormLinearQkvArgs::bias_q},
-                                {&NormLinearQkvArgs::k, &NormLinearQkvArgs::w_k, &NormLinearQkvArgs::bias_k},
-                                {&NormLinearQkvArgs::v, &NormLinearQkvArgs::w_v, &NormLinearQkvArgs::bias_v}};
+constexpr NormedMatrix kNormedMatrices[] = {
+    {&NormLinearQkvArgs::q, &NormLinearQkvArgs::w_q, &NormLinearQkvArgs::bias_q},
+    {&NormLinearQkvArgs::k, &NormLinearQkvArgs::w_k, &NormLinearQkvArgs::bias_k},
+    {&NormLinearQkvArgs::v, &NormLinearQkvArgs::w_v, &NormLinearQkvArgs::bias_v}};
 
 void norm_linear_qkv_reference(const NormLinearQkvArgs& a) {
   for (int64_t t = 0; t < a.x.dim(0); ++t) {
